@@ -14,14 +14,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
-use kube_lockstep::engine::model::Simulation;
-use kube_lockstep::engine::upstream::{Upstream, build};
-use kube_lockstep::engine::{CancellationToken, Engine, Step};
-use kube_lockstep::model::hpa::Decision;
-use kube_lockstep::model::rules::{Release, Rules};
-use kube_lockstep::model::time::{Span, Time};
-use kube_lockstep::scenario::{self, Scenario};
-use kube_lockstep::world::{Change, World};
+use kube_autoscaler_models::hpa::Decision;
+use kube_autoscaler_models::rules::{Release, Rules};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_engines::upstream::{Upstream, build};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::model::Simulation;
+use kube_lockstep_sim::engine::{Engine, Step};
+use kube_lockstep_sim::world::{Change, World};
+use tokio_util::sync::CancellationToken;
 
 const RELEASE: Release = Release::NEWEST;
 const PODS: [u32; 5] = [1, 10, 100, 1_000, 10_000];

@@ -4,15 +4,15 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use kube_lockstep::model::api::{
+use kube_autoscaler_models::api::{
     ConditionStatus, Container, ContainerMetrics, CustomMetrics, Hpa, HpaSpec, HpaStatus, Labels,
     Pod, PodMetrics, PodPhase, PodReady, PodSpec, Scale,
 };
-use kube_lockstep::model::flags::{FeatureGates, Flags};
-use kube_lockstep::model::hpa::{Controller, Decision, Input, set_defaults};
-use kube_lockstep::model::quantity::Quantity;
-use kube_lockstep::model::rules::Rules;
-use kube_lockstep::model::time::{Span, Time};
+use kube_autoscaler_models::flags::{FeatureGates, Flags};
+use kube_autoscaler_models::hpa::{Controller, Decision, Input, set_defaults};
+use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::rules::Rules;
+use kube_autoscaler_models::time::{Span, Time};
 
 /// A steady cluster: the usage is 2% above the target, within the tolerance.
 struct SteadyCluster {

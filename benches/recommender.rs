@@ -11,16 +11,17 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube_lockstep::engine::CancellationToken;
-use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost};
-use kube_lockstep::model::api::{CrossVersionObjectReference, PodPhase};
-use kube_lockstep::model::rules::{VpaRelease, VpaRules};
-use kube_lockstep::model::selector::Selector;
-use kube_lockstep::model::time::{Span, Time};
-use kube_lockstep::model::vpa::{
+use kube_autoscaler_models::api::{CrossVersionObjectReference, PodPhase};
+use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
+use kube_autoscaler_models::selector::Selector;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::{
     ClusterChange, ContainerUsage, GoTime, Labels, ObjectName, Pod, PodContainer, PodMetrics,
     RecommenderFlags, Session, Start, Target, VerticalPodAutoscaler, VpaMetadata, VpaSpec,
 };
+use kube_lockstep_engines::upstream::recommender;
+use kube_lockstep_engines::upstream::recommender::RecommenderHost;
+use tokio_util::sync::CancellationToken;
 
 const RELEASE: VpaRelease = VpaRelease::NEWEST;
 const MINUTES: i64 = 8 * 24 * 60;

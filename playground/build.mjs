@@ -49,14 +49,14 @@ async function bundle(entry, modules) {
 
 const text = (contents) => ({ contents, loader: "text" });
 const worker = await bundle("worker.ts", {});
-const figure = await ofRepository("src/report/html/figure.js");
+const figure = await ofRepository("crates/report/src/html/figure.js");
 const script = await bundle("main.ts", {
   worker: text(worker),
   examples: text(packed(JSON.stringify(await examples()))),
   template: text(await ofRepository("src/cli/init/template.yaml")),
   figure: { contents: `${figure}\nexport { activate, ticksOf };`, loader: "js" },
 });
-const style = (await ofRepository("src/report/html/page.css")) + (await page("style.css"));
+const style = (await ofRepository("crates/report/src/html/page.css")) + (await page("style.css"));
 const parts = {
   STYLE: style,
   MODULE: packed(await readFile(wasm)),

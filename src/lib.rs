@@ -22,8 +22,7 @@
 //! [`Predict`] runs the model alone: on a [`Scenario`], or on the manifest of an HPA.
 //!
 //! ```
-//! # #[cfg(feature = "reports")]
-//! # fn main() -> Result<(), kube_lockstep::scenario::Error> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
 //! use kube_lockstep::Predict;
@@ -45,54 +44,47 @@
 //! assert_eq!(prediction.replicas_at(Duration::from_secs(300)), 10);
 //! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "reports"))]
-//! # fn main() {}
 //! ```
 //!
 //! [`Lockstep`] runs a [`Scenario`] on an [`Engine`] and compares it with the model: its [`Report`]
 //! has the verdict. The macro [`suite!`] makes a test of a folder of scenarios: one line in a file
-//! under `tests/`. These types require the feature `engines`; [`Predict`] requires only `reports`.
-//! `default-features = false` leaves out the command.
+//! under `tests/`. The crate `kube-lockstep-predict` has [`Predict`] alone, without any I/O.
 //!
 //! ```no_run
-//! # #[cfg(feature = "engines")]
 //! kube_lockstep::suite!("tests/hpa/**/*.yaml");
 //! ```
 //!
 //! # Code map
 //!
-//! | module | purpose | may use |
+//! | crate | purpose | uses |
 //! |---|---|---|
-//! | [`model`] | the reference models of the HPA and of the VPA's recommender: pure, deterministic, fast | no other module |
-//! | [`scenario`] | scenario files: parsing, validation, writing | `model` |
-//! | [`world`] | pods, workloads and metrics over time | `model`, `scenario`, `trace` |
-//! | [`trace`] | observations of a controller; their JSON and recorded forms | `model` |
-//! | [`compare`] | the comparison of observations | `model`, `trace` |
-//! | [`expect`] | the expectations of scenarios | `model`, `scenario` |
-//! | [`fuzz`] | generated scenarios, and shrinking | `model`, `scenario`, `world` |
-//! | [`engine`] | the engines that run scenarios | `model`, `scenario`, `world`, `trace` |
-//! | [`run`] | runs, verdicts and events | `model`, `scenario`, `world`, `trace`, `compare`, `expect`, `fuzz`, `engine` |
-//! | [`report`] | reports as text, JSON, pages, and in the formats of CI systems | `model`, `trace`, `compare`, `expect`, `run`, `scenario`, `fuzz` |
-//! | `facade` | the main types of the library | `model`, `scenario`, `expect`, `engine`, `run`, `report` |
-//! | [`cli`] | the command, one file per subcommand | everything |
+//! | `models` | the reference models of the HPA and of the VPA's recommender and updater: pure, deterministic, fast | no other crate |
+//! | `scenario` | scenario files and recorded metrics: parsing, validation, writing | `models` |
+//! | `sim` | the simulated cluster: pods, workloads and metrics over time; observations, their comparison, expectations; the interface of engines, and lockstep runs | `models`, `scenario` |
+//! | `manifests` | scenarios from the manifests of autoscalers | `models`, `scenario` |
+//! | `report` | reports as text, JSON, pages, and in the formats of CI systems | `models`, `scenario`, `sim` |
+//! | `predict` | predictions on the model alone, for libraries | `models`, `manifests`, `report`, `scenario`, `sim` |
+//! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `models`, `scenario`, `sim` |
+//! | `fuzz` | generated scenarios, shrinking, and the reports of the fuzzer | `models`, `report`, `scenario`, `sim` |
+//! | `clusters` | engines that are real clusters, the fake metrics APIs, and the verdicts on a wall clock | `models`, `engines`, `scenario`, `sim` |
 //!
-//! The modules from [`model`] to [`fuzz`] are the *pure half*: no files, no clock, no processes.
-//! The table is generated from the one that `suites/tidy.rs` checks. Without default features, only
-//! the pure half is compiled, and the dependency tree contains neither tokio nor any other I/O. The
-//! features `reports` and `pages` add no I/O either: with them, the playground (`playground/`) runs
-//! in a browser.
+//! The crates are in `crates/`; their names begin with `kube-lockstep-`, apart from
+//! `kube-autoscaler-models`. This crate has the library's main types and, in `src/cli`, the command
+//! with one file per subcommand. The compiler holds which crate may use which. The crates from
+//! `models` to `predict` do no I/O: no files, no clock, no processes. With them, the playground
+//! (`playground/`) runs in a browser.
 //!
-//! Engines in virtual time run scenarios through [`engine::Session`], step by step. A cluster
-//! (`engine::cluster`) follows the wall clock instead: `run::wall_clock` compares each reconcile
-//! with the decisions that the model permits at that time. [`run::run_all`] runs both kinds of
-//! engines, and both kinds of controllers ([`engine::ControllerKind`]).
+//! Engines in virtual time run scenarios through `Session` of `sim`, step by step. A cluster
+//! follows the wall clock instead: the module `wall_clock` of `clusters` compares each reconcile
+//! with the decisions that the model permits at that time. [`run_all`] runs both kinds of engines,
+//! and both kinds of controllers.
 //!
 //! # Invariants
 //!
 //! - Time, randomness and order are inputs: the model has no clock, and runs are reproducible.
 //! - Upstream is the reference: recorded traces are never written from the model.
-//! - Differences between Kubernetes releases are rows in [`model::rules`], not branches.
-//! - A broken engine never causes a divergence: its verdict is [`run::Verdict::Inconclusive`].
+//! - Differences between Kubernetes releases are rows in `rules` of `models`, not branches.
+//! - A broken engine never causes a divergence: its verdict is `Inconclusive`.
 //!
 //! # Glossary
 //!
@@ -105,36 +97,41 @@
 
 // The example of this page is compiled and run as a test. Those of docs/library.md are tests
 // themselves, which rustdoc would leave out: suites/library.rs compiles them.
-#[cfg(all(doctest, feature = "engines"))]
+#[cfg(doctest)]
 #[doc = include_str!("../docs/vpa.md")]
 mod page_on_vpas {}
 
 #[cfg(all(feature = "clusters", not(unix)))]
 compile_error!("the feature `clusters` requires Linux or macOS");
 
-pub mod compare;
-pub mod engine;
-pub mod expect;
-pub mod fuzz;
-pub mod model;
-pub mod run;
-pub mod scenario;
-pub mod trace;
-pub mod world;
-
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
-#[cfg(feature = "reports")]
 mod facade;
-#[cfg(feature = "reports")]
-pub mod report;
 
-pub use engine::EngineError;
-#[cfg(feature = "engines")]
-pub use facade::{Engine, Error, Lockstep, Report, Suite};
-#[cfg(feature = "reports")]
-pub use facade::{Predict, PredictHpa, PredictVpa, Prediction, VpaPrediction};
-pub use model::rules::{Release, VpaRelease};
-pub use scenario::Scenario;
-pub use scenario::vpa::VpaScenario;
+use kube_lockstep_engines::executor::WallClock;
+use kube_lockstep_engines::plan::Plan;
+use kube_lockstep_sim::run::{Event, Summary};
+
+#[doc(hidden)]
+pub use facade::content::Content;
+pub use facade::{Engine, Error, Lockstep, ReadScenario, Report, Suite};
+pub use kube_lockstep_predict::{Predict, PredictHpa, PredictVpa, Prediction, VpaPrediction};
+pub use kube_lockstep_predict::{Release, Scenario, VpaRelease, VpaScenario};
+pub use kube_lockstep_sim::engine::EngineError;
+
+/// Whether this build has the feature `clusters`.
+#[doc(hidden)]
+pub const HAS_CLUSTERS: bool = cfg!(feature = "clusters");
+
+#[cfg(feature = "clusters")]
+const CLUSTERS: Option<WallClock> = Some(kube_lockstep_clusters::wall_clock::executor);
+#[cfg(not(feature = "clusters"))]
+const CLUSTERS: Option<WallClock> = None;
+
+/// Runs all scenarios of a plan, in virtual time or on clusters, and reports events to `sink`.
+///
+/// # Errors
+/// If the engine of the only release can't be prepared. With several releases, the scenarios of a
+/// release without an engine have no verdict.
+#[doc(hidden)]
+pub fn run_all(plan: &Plan, sink: &mut dyn FnMut(Event)) -> Result<Summary, EngineError> {
+    kube_lockstep_engines::runner::run_all(plan, CLUSTERS, sink)
+}

@@ -1,5 +1,7 @@
-//! The command `kube-lockstep`: see the library's `cli`.
+//! The command `kube-lockstep`.
+
+mod cli;
 
 fn main() -> std::process::ExitCode {
-    kube_lockstep::cli::main()
+    cli::main()
 }

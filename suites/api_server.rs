@@ -18,16 +18,16 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
-use kube_lockstep::engine::CancellationToken;
-use kube_lockstep::engine::embedded::{Options, Running};
-use kube_lockstep::engine::upstream::recommender::deploy;
-use kube_lockstep::model::rules::{Release, VpaRelease};
-use kube_lockstep::scenario;
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_clusters::embedded::{Options, Running};
+use kube_lockstep_engines::upstream::recommender::deploy;
+use kube_lockstep_scenario as scenario;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::repository;
 use support::trials::Suite;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 /// How long the API server may take to serve VPAs after their definition.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,7 +44,11 @@ fn main() -> ExitCode {
     });
     suite.test_with(&definitions, "the_fields_of_vpas_are_those_of_the_crd", |manifests| {
         let fields = fields::of_vpas(&definitions_in(&manifests)?)?;
-        compare(&fields, repository().join("src/scenario/vpa_fields.txt"), "UPDATE_API_TYPES")
+        compare(
+            &fields,
+            repository().join("crates/scenario/src/vpa_fields.txt"),
+            "UPDATE_API_TYPES",
+        )
     });
     suite.test_with(&program, "the_types_are_those_of_upstream", |_| types());
     suite.run()
@@ -152,7 +156,7 @@ fn types() -> Result<(), Failed> {
     };
     go("vet")?;
     let types = go("run")?;
-    compare(&types, repository().join("src/scenario/api_types.txt"), "UPDATE_API_TYPES")
+    compare(&types, repository().join("crates/scenario/src/api_types.txt"), "UPDATE_API_TYPES")
 }
 
 /// Compares a text with a file, or writes the file if the variable is set.

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
-use kube_lockstep::engine::upstream::build;
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::upstream::build;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::trials::Suite;

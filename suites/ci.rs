@@ -12,10 +12,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
-#[cfg(feature = "clusters")]
+#[cfg(feature = "e2e")]
 use k8s_openapi::api::batch::v1::Job;
-use kube_lockstep::engine::upstream::build;
-use kube_lockstep::model::rules::{Release, VpaRelease};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_engines::upstream::build;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::trials::Suite;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     });
     suite.test_with(&images, "the_images_of_a_release_have_tags", |()| release_images());
     suite.test("every_workflow_is_complete", workflows);
-    let no_types = !cfg!(feature = "clusters");
+    let no_types = !cfg!(feature = "e2e");
     suite.test_unless(no_types, "the_job_is_a_valid_manifest", manifest);
     suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
@@ -788,7 +788,7 @@ fn missing_results_fail(
 }
 
 /// Deserializing drops fields that the API's types do not have.
-#[cfg(feature = "clusters")]
+#[cfg(feature = "e2e")]
 fn manifest() -> Result<(), Failed> {
     let written = yaml("ci/job.yaml")?;
     let job: Job = serde_json::from_value(written.clone())?;
@@ -804,10 +804,10 @@ fn manifest() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The API's types come with the feature `clusters`.
-#[cfg(not(feature = "clusters"))]
+/// The API's types come with the feature `e2e`.
+#[cfg(not(feature = "e2e"))]
 fn manifest() -> Result<(), Failed> {
-    Err("it requires --features clusters".into())
+    Err("it requires --features e2e".into())
 }
 
 fn pods() -> Result<(), Failed> {

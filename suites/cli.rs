@@ -32,11 +32,12 @@ use std::sync::Arc;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::free_run;
-use kube_lockstep::scenario::{self, Scenario};
-use kube_lockstep::trace::header::Build;
-use kube_lockstep::trace::{Trace, text};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::run::free_run;
+use kube_lockstep_sim::trace::header::Build;
+use kube_lockstep_sim::trace::{Trace, text};
 use serde_json::Value;
 
 /// The command in the repository, where `./fixtures` is found.
@@ -684,22 +685,7 @@ fn a_shell_completes_commands_releases_and_scenarios() {
 fn the_schema_command_prints_the_schema_of_the_library() {
     let schema = kube_lockstep(&["schema"]).assert().code(0);
     let schema: Value = serde_json::from_str(&stdout(&schema)).expect("the schema is JSON");
-    assert_eq!(schema, kube_lockstep::scenario::schema());
-}
-
-/// `docs/cli.md` is the help of the program. To update it: `UPDATE_DOCS=1 cargo test --test cli`.
-#[test]
-fn the_command_reference_is_up_to_date() {
-    let path = support::repository().join("docs/cli.md");
-    let reference = kube_lockstep::cli::reference();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &reference).expect("the reference can be written");
-    }
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == reference,
-        "docs/cli.md is not the program's help; UPDATE_DOCS=1 cargo test --test cli"
-    );
+    assert_eq!(schema, kube_lockstep_scenario::schema());
 }
 
 #[test]

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use kube_lockstep::engine::containers;
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_clusters::containers;
 use libtest_mimic::Failed;
 use support::moments::{self, KillTimes};
 use support::trials::{self, Suite};

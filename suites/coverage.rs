@@ -18,19 +18,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use kube_lockstep::engine::recorded::{self, RecordedRecommender, Traces};
-use kube_lockstep::fuzz::{Coverage, CoverageGroup};
-use kube_lockstep::model::hpa::Decision;
-use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
-use kube_lockstep::model::vpa::Write;
-use kube_lockstep::report::{explain, recommender};
-use kube_lockstep::run::recommender::free_recommender_run;
-use kube_lockstep::run::recommender_lockstep::run_recommender;
-use kube_lockstep::run::{FreeRun, free_run};
-use kube_lockstep::scenario::Scenario;
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::trace::ApiOutcome;
-use kube_lockstep::trace::recommender::Entry;
+use kube_autoscaler_models::hpa::Decision;
+use kube_autoscaler_models::rules::{Release, Releases, VpaRelease};
+use kube_autoscaler_models::vpa::Write;
+use kube_lockstep_engines::recorded;
+use kube_lockstep_engines::recorded::{RecordedRecommender, Traces};
+use kube_lockstep_fuzz::{Coverage, CoverageGroup};
+use kube_lockstep_report::{explain, recommender};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::run::recommender::free_recommender_run;
+use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
+use kube_lockstep_sim::run::{FreeRun, free_run};
+use kube_lockstep_sim::trace::ApiOutcome;
+use kube_lockstep_sim::trace::recommender::Entry;
 use serde::{Deserialize, Serialize};
 
 /// The rules.

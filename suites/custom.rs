@@ -12,10 +12,11 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use kube_lockstep::engine::custom::Controller;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::report;
-use kube_lockstep::run::{Compared, CustomController, Outcome, Setting, Verdict};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::custom::Controller;
+use kube_lockstep_engines::plan::{Compared, CustomController};
+use kube_lockstep_report as report;
+use kube_lockstep_sim::run::{Outcome, Setting, Verdict};
 use libtest_mimic::Failed;
 use support::place::{Workspace, signal};
 use support::trials::Suite;

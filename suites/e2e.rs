@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kube_lockstep::engine::EngineError;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{DEFAULT_CLUSTER_JOBS, Outcome, Verdict};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::plan::DEFAULT_CLUSTER_JOBS;
+use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::{Outcome, Verdict};
 use libtest_mimic::Failed;
 use support::trials::{self, Suite};
 

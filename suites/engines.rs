@@ -10,15 +10,15 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube_lockstep::engine::model::Model;
-use kube_lockstep::engine::recorded::{FOLDER, Recorded, Traces};
-use kube_lockstep::engine::upstream::{Upstream, build};
-use kube_lockstep::engine::{Engine, Step};
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::model::time::Time;
-use kube_lockstep::run::{Outcome, Verdict, run_one};
-use kube_lockstep::scenario::Scenario;
-use kube_lockstep::world::World;
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_engines::recorded::{FOLDER, Recorded, Traces};
+use kube_lockstep_engines::upstream::{Upstream, build};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::model::Model;
+use kube_lockstep_sim::engine::{Engine, Step};
+use kube_lockstep_sim::run::{Outcome, Verdict, run_one};
+use kube_lockstep_sim::world::World;
 use libtest_mimic::Failed;
 use support::trials::Suite;
 

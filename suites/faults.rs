@@ -6,15 +6,15 @@ mod support;
 
 use std::sync::Arc;
 
-use kube_lockstep::engine::model::Model;
-use kube_lockstep::engine::recorded::{FOLDER, Recorded, Traces};
-use kube_lockstep::engine::{Engine, EngineError, Session, Step};
-use kube_lockstep::model::api::HpaSpec;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{Verdict, run_one};
-use kube_lockstep::scenario::Scenario;
-use kube_lockstep::trace::{ApiOutcome, Observation, Stepped};
-use kube_lockstep::world::{Change, Faults};
+use kube_autoscaler_models::api::HpaSpec;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::recorded::{FOLDER, Recorded, Traces};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::model::Model;
+use kube_lockstep_sim::engine::{Engine, EngineError, Session, Step};
+use kube_lockstep_sim::run::{Verdict, run_one};
+use kube_lockstep_sim::trace::{ApiOutcome, Observation, Stepped};
+use kube_lockstep_sim::world::{Change, Faults};
 use rstest::rstest;
 use serde_json::{Value, json};
 

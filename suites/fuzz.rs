@@ -7,20 +7,22 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kube_lockstep::engine::model::Model;
-use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine, EngineError, Session, Step};
-use kube_lockstep::fuzz::{self, Area, Coverage};
-use kube_lockstep::model::api::ConditionStatus;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::model::time::Time;
-use kube_lockstep::run::fuzzing::{
+use kube_autoscaler_models::api::ConditionStatus;
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_engines::upstream::Upstream;
+use kube_lockstep_fuzz as fuzz;
+use kube_lockstep_fuzz::fuzzing::{
     Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, fuzz as fuzzed,
 };
-use kube_lockstep::run::{RandomCause, Verdict, run_one, run_watched};
-use kube_lockstep::scenario::{self, Scenario};
-use kube_lockstep::trace::{Observation, Stepped};
-use kube_lockstep::world::Change;
+use kube_lockstep_fuzz::{Area, Coverage};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::model::Model;
+use kube_lockstep_sim::engine::{Engine, EngineError, Session, Step};
+use kube_lockstep_sim::run::{RandomCause, Verdict, run_one, run_watched};
+use kube_lockstep_sim::trace::{Observation, Stepped};
+use kube_lockstep_sim::world::Change;
 use libtest_mimic::Failed;
 use support::trials::Suite;
 

@@ -23,11 +23,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use kube_lockstep::compare::{Divergence, FieldDifference};
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::report::Report as _;
-use kube_lockstep::report::html::Html;
-use kube_lockstep::run::{Event, Outcome, Setting, Summary, Verdict, free_run};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_report::Report as _;
+use kube_lockstep_report::html::Html;
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict, free_run};
 use libtest_mimic::Failed;
 use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::Value;
@@ -721,7 +721,7 @@ fn comparison() -> Result<(), Failed> {
 
 /// The areas of charts stand out from the card: WCAG requires a contrast of 3:1 for graphics.
 fn fills_have_enough_contrast() -> Result<(), Failed> {
-    let style = fs::read_to_string(support::repository().join("src/report/html/page.css"))?;
+    let style = fs::read_to_string(support::repository().join("crates/report/src/html/page.css"))?;
     let (light, dark) = style.split_once("prefers-color-scheme: dark").ok_or("no dark mode")?;
     let fills = ["ready", "unready", "missing", "gone", "window", "rate", "bound", "tol", "held"];
     let lines = ["spec", "status", "desired", "model", "value", "target", "bad", "accent"];

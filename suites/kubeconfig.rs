@@ -24,17 +24,19 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt};
-use kube_lockstep::engine::embedded::{self, Options, Running};
-use kube_lockstep::engine::{CancellationToken, EngineError};
-use kube_lockstep::model::flags::Flags;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::model::time::Span;
+use kube_autoscaler_models::flags::Flags;
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_clusters::embedded;
+use kube_lockstep_clusters::embedded::{Options, Running};
+use kube_lockstep_sim::engine::EngineError;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use support::moments::{KillTimes, kill};
 use support::place::signal;
 use support::trials::Suite;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 /// Scenarios of all kinds that conform, although a run cannot set the flags of the cluster.
 const CONFORM: [&str; 16] = [

@@ -14,14 +14,15 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube::config::Kubeconfig;
-use kube_lockstep::engine::CancellationToken;
-use kube_lockstep::engine::embedded::{self, Options, Running};
-use kube_lockstep::engine::upstream::build;
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_clusters::embedded;
+use kube_lockstep_clusters::embedded::{Options, Running};
+use kube_lockstep_engines::upstream::build;
 use libtest_mimic::Failed;
 use support::moments::{self, KillTimes};
 use support::place::{Workspace, children, signal};
 use support::trials::{self, Suite};
+use tokio_util::sync::CancellationToken;
 
 /// The numbers of kills while a control plane starts and while scenarios run, each with the latest
 /// time of a kill.

@@ -1,4 +1,4 @@
-//! Another crate uses the library: with the feature `engines` alone, offline, in a test of three
+//! Another crate uses the library: offline, in a test of three
 //! lines. The examples of `docs/library.md` compile there as tests.
 
 mod support;
@@ -22,8 +22,7 @@ impl Package {
         let repository = support::repository();
         let manifest = format!(
             "[package]\nname = \"uses-the-library\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-             [dev-dependencies.kube-lockstep]\npath = {:?}\n\
-             default-features = false\nfeatures = [\"engines\"]\n\n[workspace]\n",
+             [dev-dependencies.kube-lockstep]\npath = {:?}\n\n[workspace]\n",
             repository.display()
         );
         package.write("Cargo.toml", &manifest);

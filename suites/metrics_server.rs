@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cluster::{Cluster, program, shared, wait};
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use server::{Server, scenario, slow_scenario};

@@ -8,7 +8,7 @@ mod support;
 use std::sync::OnceLock;
 
 use damage::{change, changed};
-use kube_lockstep::scenario;
+use kube_lockstep_scenario as scenario;
 use proptest::prelude::*;
 use proptest::sample::Index;
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::place::Workspace;

@@ -17,9 +17,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 
-use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::{Verdict, run_one};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::upstream::Upstream;
+use kube_lockstep_sim::run::{Verdict, run_one};
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use support::trials::{self, Suite};

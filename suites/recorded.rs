@@ -8,15 +8,17 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use kube_lockstep::compare::KnownDisagreement;
-use kube_lockstep::engine::recorded::{self, Recorded, Recording, Traces};
-use kube_lockstep::engine::upstream::build::{self, Artifact};
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::model::time::Span;
-use kube_lockstep::run::{KnownHit, Verdict, free_run, run_one};
-use kube_lockstep::scenario::Scenario;
-use kube_lockstep::trace::Trace;
-use kube_lockstep::trace::header::Build;
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_engines::recorded;
+use kube_lockstep_engines::recorded::{Recorded, Recording, Traces};
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::upstream::build::Artifact;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::compare::KnownDisagreement;
+use kube_lockstep_sim::run::{KnownHit, Verdict, free_run, run_one};
+use kube_lockstep_sim::trace::Trace;
+use kube_lockstep_sim::trace::header::Build;
 use rstest::rstest;
 use support::recording::{self, Mode};
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use kube_lockstep::scenario::draft::{DraftError, DraftOptions, ManifestFile, draft};
+use kube_lockstep_manifests::{DraftError, DraftOptions, ManifestFile, draft};
 use rstest::rstest;
 
 const HPA: &str = "

@@ -8,14 +8,18 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
-use kube_lockstep::engine::recorded::{FOLDER, Traces};
-use kube_lockstep::model::rules::{CHANGES, Release, VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
-use kube_lockstep::model::vpa::Write;
-use kube_lockstep::run::change::{TraceOn, changed};
-use kube_lockstep::run::recommender::predicted;
-use kube_lockstep::run::recommender_change::{self, RunsOn};
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::trace::recommender::{self, Entry, RecommenderTrace};
+use kube_autoscaler_models::rules::{
+    CHANGES, Release, VPA_CHANGES, VpaChange, VpaRelease, VpaRules,
+};
+use kube_autoscaler_models::vpa::Write;
+use kube_lockstep_engines::recorded::{FOLDER, Traces};
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::run::change::{TraceOn, changed};
+use kube_lockstep_sim::run::recommender::predicted;
+use kube_lockstep_sim::run::recommender_change;
+use kube_lockstep_sim::run::recommender_change::RunsOn;
+use kube_lockstep_sim::trace::recommender;
+use kube_lockstep_sim::trace::recommender::{Entry, RecommenderTrace};
 
 /// Rows that no fixture can show, and why.
 const UNSEEN: &[(&str, &str)] = &[

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_lockstep::compare::{Divergence, FieldDifference};
-use kube_lockstep::expect::{Unmet, UnmetTick, UnmetValue};
-use kube_lockstep::model::api::HpaStatus;
-use kube_lockstep::model::observation::{
+use kube_autoscaler_models::api::HpaStatus;
+use kube_autoscaler_models::observation::{
     ControllerAction, Event as Recorded, EventType, Observation, ScaleWrite, StatusWrite,
 };
-use kube_lockstep::model::time::Time;
-use kube_lockstep::report::github::{Folders, Github};
-use kube_lockstep::report::html::Html;
-use kube_lockstep::report::json::{FORMAT_VERSION, Json};
-use kube_lockstep::report::junit::Junit;
-use kube_lockstep::report::markdown::Markdown;
-use kube_lockstep::report::terminal::{Layout, Terminal};
-use kube_lockstep::report::{CutOff, Report};
-use kube_lockstep::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_report::github::{Folders, Github};
+use kube_lockstep_report::html::Html;
+use kube_lockstep_report::json::{FORMAT_VERSION, Json};
+use kube_lockstep_report::junit::Junit;
+use kube_lockstep_report::markdown::Markdown;
+use kube_lockstep_report::terminal::{Layout, Terminal};
+use kube_lockstep_report::{CutOff, Report};
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::expect::{Unmet, UnmetTick, UnmetValue};
+use kube_lockstep_sim::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
 
 const LAYOUT: Layout = Layout { columns: 100, verbose: false, progress: false };
 
@@ -200,10 +200,7 @@ fn known() -> Outcome {
 }
 
 fn setting() -> Setting {
-    let mut setting = Setting::default();
-    setting.engine = "upstream".into();
-    setting.release = "1.37".to_owned();
-    setting
+    Setting { engine: "upstream".into(), release: "1.37".to_owned(), ..Setting::default() }
 }
 
 fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Event> {

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kube_lockstep::engine::upstream::wire as protocol;
+use kube_lockstep_engines::upstream::wire as protocol;
 use serde_json::Value;
 
 /// Invalid fixtures whose mistake a schema cannot detect: only the parser rejects them.
@@ -301,13 +301,13 @@ fn read(path: &Path) -> String {
 }
 
 fn validator() -> jsonschema::Validator {
-    jsonschema::draft202012::new(&kube_lockstep::scenario::schema()).expect("it is a schema")
+    jsonschema::draft202012::new(&kube_lockstep_scenario::schema()).expect("it is a schema")
 }
 
 #[test]
 fn the_schemas_in_the_repository_are_up_to_date() {
     for (name, schema) in [
-        ("schema/scenario.schema.json", kube_lockstep::scenario::schema()),
+        ("schema/scenario.schema.json", kube_lockstep_scenario::schema()),
         ("schema/protocol.schema.json", protocol::schema()),
     ] {
         is_current(name, &format!("{schema:#}\n"), "UPDATE_SCHEMA");
@@ -317,7 +317,7 @@ fn the_schemas_in_the_repository_are_up_to_date() {
 #[test]
 fn the_references_of_fields_are_up_to_date() {
     let pages = [
-        ("docs/scenario-fields.md", fields::of_scenarios(&kube_lockstep::scenario::schema())),
+        ("docs/scenario-fields.md", fields::of_scenarios(&kube_lockstep_scenario::schema())),
         ("docs/protocol-fields.md", fields::of_protocol(&protocol::schema())),
     ];
     for (name, page) in pages {
@@ -415,7 +415,7 @@ fn each_fixture_links_its_upstream_source() {
 #[test]
 fn each_valid_fixture_is_valid_by_the_schema() {
     let validator = validator();
-    let everything = support::repository().join("src/scenario/testdata/everything.yaml");
+    let everything = support::repository().join("crates/scenario/src/testdata/everything.yaml");
     let all = support::fixtures().into_iter().chain(support::vpa_fixtures());
     for path in all.chain([everything]) {
         let value: Value = serde_yaml::from_str(&read(&path)).expect("a fixture is YAML");

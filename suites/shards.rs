@@ -5,13 +5,16 @@ mod support;
 
 use std::sync::{Arc, LazyLock};
 
-use kube_lockstep::engine::recorded::{FOLDER, Traces};
-use kube_lockstep::report::Report as _;
-use kube_lockstep::report::json::Json;
-use kube_lockstep::report::results;
-use kube_lockstep::run::merge::{ResultFile, merge};
-use kube_lockstep::run::{EngineChoice, Event, Plan, Shard, run_all};
-use kube_lockstep::scenario::Scenario;
+use kube_lockstep::run_all;
+use kube_lockstep_engines::plan::Plan;
+use kube_lockstep_engines::recorded::{FOLDER, Traces};
+use kube_lockstep_engines::registry::EngineChoice;
+use kube_lockstep_report::Report as _;
+use kube_lockstep_report::json::Json;
+use kube_lockstep_report::results;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::run::merge::{ResultFile, merge};
+use kube_lockstep_sim::run::{Event, Shard};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use serde_json::Value;

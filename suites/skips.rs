@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 
-use kube_lockstep::engine::recorded::{FOLDER, Recorded, RecordedRecommender, Traces};
-use kube_lockstep::model::rules::{Release, Releases, VpaRelease};
-use kube_lockstep::run::recommender_lockstep::run_recommender;
-use kube_lockstep::run::{Outcome, Verdict, run_one};
+use kube_autoscaler_models::rules::{Release, Releases, VpaRelease};
+use kube_lockstep_engines::recorded::{FOLDER, Recorded, RecordedRecommender, Traces};
+use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
+use kube_lockstep_sim::run::{Outcome, Verdict, run_one};
 
 /// Reasons of chance, by their first words, and why no order can be compared instead.
 const CHANCE: &[(&str, &str)] = &[];

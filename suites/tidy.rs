@@ -1,12 +1,8 @@
-//! The house rules that a program can check: dependencies between modules, mentions of releases,
-//! the length and parameters of functions, and the dependencies of the pure half.
+//! The house rules that a program can check and the compiler doesn't: mentions of releases, the
+//! length and parameters of functions, and the dependencies of the crates without I/O.
 
-#[path = "tidy/cycles.rs"]
-mod cycles;
 #[path = "tidy/functions.rs"]
 mod functions;
-#[path = "tidy/imports.rs"]
-mod imports;
 mod support;
 
 use std::collections::BTreeSet;
@@ -15,58 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use functions::Outline;
-use imports::Sources;
-
-/// A module at the top of the crate.
-struct Module {
-    name: &'static str,
-    /// Its row in the code map of `src/lib.rs`, which is generated from here. Empty: no row.
-    purpose: &'static str,
-    /// The paths below `crate::` that it may use besides itself. `*` allows everything.
-    may_use: &'static [&'static str],
-}
-
-const fn module(
-    name: &'static str,
-    purpose: &'static str,
-    may_use: &'static [&'static str],
-) -> Module {
-    Module { name, purpose, may_use }
-}
-
-/// The modules.
-const MODULES: &[Module] = &[
-    module(
-        "model",
-        "the reference models of the HPA and of the VPA's recommender: pure, deterministic, fast",
-        &[],
-    ),
-    module("scenario", "scenario files: parsing, validation, writing", &["model"]),
-    module("world", "pods, workloads and metrics over time", &["model", "scenario", "trace"]),
-    module("trace", "observations of a controller; their JSON and recorded forms", &["model"]),
-    module("compare", "the comparison of observations", &["model", "trace"]),
-    module("expect", "the expectations of scenarios", &["model", "scenario"]),
-    module("fuzz", "generated scenarios, and shrinking", &["model", "scenario", "world"]),
-    module("engine", "the engines that run scenarios", &["model", "scenario", "world", "trace"]),
-    module(
-        "run",
-        "runs, verdicts and events",
-        &["model", "scenario", "world", "trace", "compare", "expect", "fuzz", "engine"],
-    ),
-    module(
-        "report",
-        "reports as text, JSON, pages, and in the formats of CI systems",
-        &["model", "trace", "compare", "expect", "run", "scenario", "fuzz"],
-    ),
-    module(
-        "facade",
-        "the main types of the library",
-        &["model", "scenario", "expect", "engine", "run", "report"],
-    ),
-    module("cli", "the command, one file per subcommand", &["*"]),
-    module("lib", "", &["*"]),
-    module("main", "", &["*"]),
-];
 
 /// The longest function, in lines from its signature to its closing brace.
 const FUNCTION_LINES: usize = 70;
@@ -78,18 +22,18 @@ const KNOWN_LONG_FUNCTIONS: &[&str] = &[];
 /// the test.
 const KNOWN_TUPLE_PARAMETERS: &[&str] = &[];
 
-/// The parts of known dependency cycles: of each cycle that contains a folder, and of each cycle of
-/// files below `engine`. An entry that is no longer needed fails the test.
-const KNOWN_CYCLES: &[&str] = &[];
-
-/// Names that the pure half must not contain.
+/// Names that the crates without I/O must not contain.
 const IMPURE: &[&str] =
     &["std::fs", "std::net", "std::process", "std::env", "SystemTime", "Instant::now", "tokio"];
-const PURE: &[&str] = &["model", "scenario", "world", "trace", "compare", "expect", "fuzz"];
+/// The crates without I/O, which also run in the browser.
+const PURE: &[&str] = &["manifests", "models", "predict", "report", "scenario", "sim"];
 
+/// The Rust sources of all crates, each with the name of its crate; those of the facade and the
+/// command are in `src`.
 fn sources() -> Vec<(String, PathBuf, String)> {
-    let found = sources_below("src");
-    assert!(found.len() > 20, "no sources were found");
+    let facade = sources_below("src").into_iter().map(|(_, path, text)| ("src".into(), path, text));
+    let found: Vec<_> = facade.chain(sources_below("crates")).collect();
+    assert!(found.len() > 400, "only {} sources were found", found.len());
     found
 }
 
@@ -137,87 +81,12 @@ fn show(path: &Path, line: usize) -> String {
 }
 
 #[test]
-fn modules_use_only_permitted_modules() {
+fn the_crates_without_io_name_no_clock_no_files_and_no_processes() {
     let mut wrong = Vec::new();
-    for source in Sources::read(&support::repository().join("src")).0 {
-        let module = source.module.first().map_or("lib", String::as_str);
-        let Some(row) = MODULES.iter().find(|row| row.name == module) else {
-            wrong.push(format!("{module} is not in the table"));
-            continue;
-        };
-        for used in &source.uses {
-            let target = used.target.join("::");
-            let is_below = |module: &str| {
-                target.strip_prefix(module).is_some_and(|it| it.is_empty() || it.starts_with("::"))
-            };
-            if !is_below(row.name) && !row.may_use.iter().any(|may| *may == "*" || is_below(may)) {
-                wrong.push(format!("{}: {module} uses {target}", show(&source.path, used.line)));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn folders_and_cluster_files_have_no_dependency_cycles() {
-    let sources = Sources::read(&support::repository().join("src"));
-    let is_folder = |path: &str| {
-        let path: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        let is_below = |source: &imports::Source| {
-            source.module.len() > path.len() && source.module.iter().zip(&path).all(|(a, b)| a == b)
-        };
-        sources.0.iter().any(is_below)
-    };
-    let mut found = BTreeSet::new();
-    for (folder, graph) in cycles::graphs(&sources) {
-        for cycle in cycles::cycles(&graph) {
-            let parts: Vec<String> = cycle.iter().map(|part| format!("{folder}/{part}")).collect();
-            let is_checked = folder == "engine" || folder.starts_with("engine/");
-            if is_checked || parts.iter().any(|part| is_folder(part)) {
-                found.extend(parts);
-            }
-        }
-    }
-    let known: BTreeSet<String> = KNOWN_CYCLES.iter().map(|part| (*part).to_owned()).collect();
-    let new: Vec<_> = found.difference(&known).collect();
-    let stale: Vec<_> = known.difference(&found).collect();
-    assert!(new.is_empty(), "parts of a dependency cycle: {new:#?}");
-    assert!(stale.is_empty(), "no longer in a cycle, remove from KNOWN_CYCLES: {stale:#?}");
-}
-
-/// The crate has a cycle through `super::super`, a re-export and a macro.
-#[test]
-fn imports_are_read_as_the_compiler_reads_them() {
-    let root = tempfile::tempdir().expect("a temporary folder");
-    for (path, text) in [
-        ("lib.rs", "mod a;\nmod b;\nmod c;\npub use a::Inner;\n"),
-        ("a/mod.rs", "mod inner;\npub use inner::{Inner, other as renamed};\n"),
-        ("a/inner.rs", "use super::super::b;\n#[cfg(test)]\nmod tests { use crate::c::C; }\n"),
-        ("b.rs", "use crate::{c::C};\nfn f() { println!(\"{}\", crate::a::renamed()) }\n"),
-        ("c.rs", "pub struct C;\n/// [`crate::b`]\nfn f() { \"crate::b\"; }\n"),
-    ] {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
-        fs::write(path, text).expect("a file can be written");
-    }
-    let sources = Sources::read(root.path());
-    let graphs = cycles::graphs(&sources);
-    let cycle = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
-    assert_eq!(cycles::cycles(&graphs[""]), [cycle], "{graphs:?}");
-    assert!(graphs[""]["b"].contains("c") && !graphs[""].contains_key("c"), "{graphs:?}");
-    let split = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
-    for path in ["Inner", "a::Inner", "a::renamed", "a::inner::other"] {
-        assert_eq!(sources.module_of(&split(path)).module, ["a", "inner"], "{path}");
-    }
-}
-
-#[test]
-fn the_pure_half_uses_no_clock_no_files_and_no_processes() {
-    let mut wrong = Vec::new();
-    for (module, path, text) in sources().iter().filter(|(m, ..)| PURE.contains(&m.as_str())) {
+    for (crate_, path, text) in sources().iter().filter(|(it, ..)| PURE.contains(&it.as_str())) {
         for (line, code) in code(text) {
             for word in IMPURE.iter().filter(|word| code.contains(*word)) {
-                wrong.push(format!("{}: {module} names {word}", show(path, line)));
+                wrong.push(format!("{}: {crate_} names {word}", show(path, line)));
             }
         }
     }
@@ -225,19 +94,22 @@ fn the_pure_half_uses_no_clock_no_files_and_no_processes() {
 }
 
 #[test]
-fn the_pure_half_and_its_pages_depend_on_nothing_that_does_io() {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--no-default-features", "--features", "pages"])
-        .args(["--edges", "normal", "--prefix", "none", "--manifest-path"])
-        .arg(support::repository().join("Cargo.toml"))
-        .output()
-        .expect("cargo tree can be run");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tree = String::from_utf8_lossy(&output.stdout);
-    assert!(tree.contains("serde"), "an empty tree proves nothing");
-    for name in ["tokio", "kube", "k8s-openapi", "mio", "hyper", "clap", "anyhow"] {
-        let found = tree.lines().find(|line| line.split(' ').next() == Some(name));
-        assert_eq!(found, None, "the pure half depends on {name}");
+fn the_crates_without_io_depend_on_nothing_that_does_io() {
+    for crate_ in PURE {
+        let manifest = support::repository().join("crates").join(crate_).join("Cargo.toml");
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--all-features"])
+            .args(["--edges", "normal", "--prefix", "none", "--manifest-path"])
+            .arg(manifest)
+            .output()
+            .expect("cargo tree can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8_lossy(&output.stdout);
+        assert!(tree.contains("serde"), "an empty tree proves nothing");
+        for name in ["tokio", "kube", "k8s-openapi", "mio", "hyper", "clap", "anyhow"] {
+            let found = tree.lines().find(|line| line.split(' ').next() == Some(name));
+            assert_eq!(found, None, "the crate in crates/{crate_} depends on {name}");
+        }
     }
 }
 
@@ -291,10 +163,12 @@ fn tests_enable_no_other_features_of_dependencies_than_the_default_build() {
 #[test]
 fn only_the_rules_branch_on_a_release() {
     let mut wrong = Vec::new();
-    for (module, path, text) in sources() {
-        if !matches!(module.as_str(), "model" | "world" | "compare")
-            || path.to_string_lossy().contains("model/rules")
-        {
+    for (_, path, text) in sources() {
+        let below = path.strip_prefix(support::repository()).expect("a path in the repository");
+        let is_checked = ["crates/models/src", "crates/sim/src/world", "crates/sim/src/compare"]
+            .iter()
+            .any(|folder| below.starts_with(folder));
+        if !is_checked || below.starts_with("crates/models/src/rules") {
             continue;
         }
         for (line, code) in code(&text) {
@@ -332,7 +206,7 @@ struct Function {
 /// The functions of the product, its tests, benchmarks, examples and suites.
 fn functions() -> Vec<Function> {
     let mut found = Vec::new();
-    for folder in ["src", "benches", "examples", "suites", "playground/src"] {
+    for folder in ["src", "crates", "benches", "examples", "suites", "playground/src"] {
         for (_, path, text) in sources_below(folder) {
             found.extend(Outline::read(&text).functions.into_iter().map(|outline| {
                 let place = show(&path, outline.line);
@@ -452,35 +326,32 @@ fn last() {}
     assert_eq!(tests, [10, 11, 13, 14, 19, 20, 21, 22, 23]);
 }
 
-/// The code map of `src/lib.rs` is generated from [`MODULES`].
+/// The page of the crate has a row for each crate, with the crates that its manifest names.
 #[test]
 fn the_code_map_is_up_to_date() {
-    let path = support::repository().join("src/lib.rs");
-    let text = fs::read_to_string(&path).expect("src/lib.rs can be read");
-    let head = "//! | module | purpose | may use |\n//! |---|---|---|\n";
-    let (before, rest) = text.split_once(head).expect("the head of the code map");
-    let after: Vec<&str> = rest.lines().skip_while(|line| line.starts_with("//! |")).collect();
-    let mut rows = String::new();
-    for module in MODULES.iter().filter(|module| !module.purpose.is_empty()) {
-        let may_use: Vec<_> = module.may_use.iter().map(|name| format!("`{name}`")).collect();
-        let may_use = match module.may_use {
-            [] => "no other module".to_owned(),
-            ["*"] => "everything".to_owned(),
-            _ => may_use.join(", "),
+    let page = fs::read_to_string(support::repository().join("src/lib.rs")).expect("src/lib.rs");
+    let manifests: Vec<_> = files_below("crates", "toml");
+    assert!(manifests.len() >= 9, "only {} manifests were found", manifests.len());
+    let mut wrong = Vec::new();
+    for (crate_, _, manifest) in &manifests {
+        let dependencies = manifest.split("[dependencies]").nth(1).expect("dependencies");
+        let dependencies = dependencies.split("\n[").next().expect("a text");
+        let names = dependencies.lines().filter_map(|line| line.split(['.', ' ']).next());
+        let own = names.filter_map(|name| match name {
+            "kube-autoscaler-models" => Some("models"),
+            name => name.strip_prefix("kube-lockstep-"),
+        });
+        let own: Vec<String> = own.map(|name| format!("`{name}`")).collect();
+        let uses = if own.is_empty() { "no other crate".to_owned() } else { own.join(", ") };
+        let is_row = |line: &str| {
+            line.starts_with(&format!("//! | `{crate_}` |"))
+                && line.ends_with(&format!("| {uses} |"))
         };
-        // Documentation can't link to a private module.
-        let name = match text.contains(&format!("\npub mod {};\n", module.name)) {
-            true => format!("[`{}`]", module.name),
-            false => format!("`{}`", module.name),
-        };
-        rows += &format!("//! | {name} | {} | {may_use} |\n", module.purpose);
+        if !page.lines().any(is_row) {
+            wrong.push(format!("no row `{crate_}` that ends with \"{uses}\""));
+        }
     }
-    let written = format!("{before}{head}{rows}{}\n", after.join("\n"));
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, written).expect("src/lib.rs can be written");
-        return;
-    }
-    assert_eq!(text, written, "run `UPDATE_DOCS=1 cargo test --test tidy`");
+    assert!(wrong.is_empty(), "the code map of src/lib.rs: {}", wrong.join("\n"));
 }
 
 /// Returns true if the file of a link exists and, in a Markdown file, the heading of its anchor.
@@ -532,7 +403,7 @@ fn scenarios_in_the_documents_are_valid() {
         for block in blocks.filter(|block| block.contains("kind: Scenario\n")) {
             checked += 1;
             let path = show(document, 1 + text[..text.find(block).unwrap_or(0)].lines().count());
-            wrong.extend(kube_lockstep::scenario::parse_any(&path, block, &no_files).err());
+            wrong.extend(kube_lockstep_scenario::parse_any(&path, block, &no_files).err());
         }
     }
     assert!(checked >= 4, "only {checked} scenarios were found");
@@ -566,7 +437,7 @@ fn the_permissions_in_the_docs_match_the_tests() {
     let (role, binding) = in_docs.split_once("\n---\n").expect("a role and its binding");
     let yaml = |text: &str| serde_yaml::from_str::<serde_json::Value>(text).expect("YAML");
     let in_tests: serde_json::Value =
-        serde_json::from_str(&read("src/engine/cluster/access/role.json")).expect("JSON");
+        serde_json::from_str(&read("crates/clusters/src/cluster/access/role.json")).expect("JSON");
     assert_eq!(yaml(role), in_tests);
     assert_eq!(yaml(binding)["roleRef"]["name"], in_tests["metadata"]["name"]);
 }

@@ -23,7 +23,7 @@ use std::process::{ExitCode, Output};
 use std::time::Duration;
 
 use assert_cmd::Command;
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
 use libtest_mimic::Failed;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

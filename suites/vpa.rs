@@ -13,30 +13,33 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kube_lockstep::compare::recommender::{RunDifference, logs, runs};
-use kube_lockstep::engine::model_recommender::ModelRecommender;
-use kube_lockstep::engine::recorded::{FOLDER, RecordedRecommender, Traces};
-use kube_lockstep::engine::upstream::build::{self, Artifact};
-use kube_lockstep::engine::upstream::recommender::{self, RecommenderHost, UpstreamRecommender};
-use kube_lockstep::engine::{CancellationToken, Engine, EngineError, ScriptedScenario, Vpa};
-use kube_lockstep::fuzz::CoverageGroup;
-use kube_lockstep::fuzz::recommender::{script, shrink};
-use kube_lockstep::model::rules::{OldestOom, VpaRelease, VpaRules};
-use kube_lockstep::model::time::Time;
-use kube_lockstep::model::vpa::{ClusterChange, LogLine, Script, Session, Stepped, Write};
-use kube_lockstep::run::fuzzing::{Failure, Finding, FuzzSummary, RunLimit};
-use kube_lockstep::run::recommender::predicted;
-use kube_lockstep::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
-use kube_lockstep::run::recommender_lockstep::run_recommender;
-use kube_lockstep::run::{Outcome, Verdict};
-use kube_lockstep::scenario::vpa::{VpaScenario, script_to_yaml};
-use kube_lockstep::scenario::{AnyScenario, parse_any};
-use kube_lockstep::trace::header::Build;
-use kube_lockstep::trace::recommender::Entry;
-use kube_lockstep::world::recommender::script as recommender_script;
+use kube_autoscaler_models::rules::{OldestOom, VpaRelease, VpaRules};
+use kube_autoscaler_models::time::Time;
+use kube_autoscaler_models::vpa::{ClusterChange, LogLine, Script, Session, Stepped, Write};
+use kube_lockstep_engines::recorded::{FOLDER, RecordedRecommender, Traces};
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::upstream::build::Artifact;
+use kube_lockstep_engines::upstream::recommender;
+use kube_lockstep_engines::upstream::recommender::{RecommenderHost, UpstreamRecommender};
+use kube_lockstep_fuzz::CoverageGroup;
+use kube_lockstep_fuzz::fuzzing::{Failure, Finding, FuzzSummary, RunLimit};
+use kube_lockstep_fuzz::recommender::{script, shrink};
+use kube_lockstep_fuzz::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
+use kube_lockstep_scenario::vpa::{VpaScenario, script_to_yaml};
+use kube_lockstep_scenario::{AnyScenario, parse_any};
+use kube_lockstep_sim::compare::recommender::{RunDifference, logs, runs};
+use kube_lockstep_sim::engine::model_recommender::ModelRecommender;
+use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Vpa};
+use kube_lockstep_sim::run::recommender::predicted;
+use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
+use kube_lockstep_sim::run::{Outcome, Verdict};
+use kube_lockstep_sim::trace::header::Build;
+use kube_lockstep_sim::trace::recommender::Entry;
+use kube_lockstep_sim::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
 use support::trials::{self, Suite};
+use tokio_util::sync::CancellationToken;
 
 /// The number of runs per release in a test without settings.
 const RUNS: usize = 4_000;
@@ -432,7 +435,7 @@ impl Engine<Vpa> for FaultyEngine {
     fn open<'a>(
         &'a mut self,
         scenario: &ScriptedScenario,
-    ) -> Result<Box<dyn kube_lockstep::engine::Session<Vpa> + 'a>, EngineError> {
+    ) -> Result<Box<dyn kube_lockstep_sim::engine::Session<Vpa> + 'a>, EngineError> {
         let mut scenario = scenario.clone();
         (self.fault)(&mut scenario.script);
         self.model.open(&scenario)

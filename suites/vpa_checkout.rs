@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
-use kube_lockstep::engine::CancellationToken;
-use kube_lockstep::engine::upstream::{build, recommender};
-use kube_lockstep::model::rules::VpaRelease;
+use kube_autoscaler_models::rules::VpaRelease;
+use kube_lockstep_engines::upstream::{build, recommender};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::trials::Suite;
+use tokio_util::sync::CancellationToken;
 
 /// The variable that names a clone of kubernetes/autoscaler.
 const VARIABLE: &str = "KUBE_LOCKSTEP_AUTOSCALER";

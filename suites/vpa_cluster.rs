@@ -11,15 +11,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kube_lockstep::engine::upstream::build::{Artifact, ensure};
-use kube_lockstep::engine::{CancellationToken, EngineError};
-use kube_lockstep::model::rules::{Release, VpaRelease};
-use kube_lockstep::run::{Outcome, RecommenderPlan, Verdict};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_engines::plan::RecommenderPlan;
+use kube_lockstep_engines::upstream::build::{Artifact, ensure};
+use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::{Outcome, Verdict};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use support::place::Workspace;
 use support::planted;
 use support::trials::Suite;
+use tokio_util::sync::CancellationToken;
 
 /// The smallest number of fixtures that must run: those that are short, and whose objects can be
 /// created.

@@ -15,29 +15,30 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kube_lockstep::engine::model::Model;
-use kube_lockstep::engine::updater::{
-    PodRequests, UpdaterAnswer, UpdaterRun, are_equal, requests_of,
-};
-use kube_lockstep::engine::upstream::TIME_LIMIT;
-use kube_lockstep::engine::upstream::build::{self, Artifact};
-use kube_lockstep::engine::upstream::updater::UpdaterHost;
-use kube_lockstep::engine::{CancellationToken, Engine, EngineError, Session, UpdaterEngine, Vpa};
-use kube_lockstep::model::api::{Container, CrossVersionObjectReference, PodSpec, Requests};
-use kube_lockstep::model::quantity::Quantity;
-use kube_lockstep::model::rules::{Release, VpaRelease};
-use kube_lockstep::model::time::{Span, Time};
-use kube_lockstep::model::vpa::admission::{Limits, admitted, recommended};
-use kube_lockstep::model::vpa::updater::{
+use kube_autoscaler_models::api::{Container, CrossVersionObjectReference, PodSpec, Requests};
+use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::admission::{Limits, admitted, recommended};
+use kube_autoscaler_models::vpa::updater::{
     KilledContainer, LivePod, PodUpdate, Updater, UpdaterFlags, in_order_of,
 };
-use kube_lockstep::model::vpa::{
+use kube_autoscaler_models::vpa::{
     ChangeRequirement, ContainerPolicy, ContainerRecommendation, ControlledValues,
     EvictionRequirement, ObjectName, Recommendation, ResourceList, ResourcePolicy, ScalingMode,
     UpdateMode, UpdatePolicy, VerticalPodAutoscaler, VpaMetadata, VpaSpec, VpaStatus,
 };
-use kube_lockstep::run::{Outcome, Verdict, run_one};
-use kube_lockstep::scenario::Scenario;
+use kube_lockstep_engines::upstream::TIME_LIMIT;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::upstream::build::Artifact;
+use kube_lockstep_engines::upstream::updater::UpdaterHost;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::model::Model;
+use kube_lockstep_sim::engine::updater::{
+    PodRequests, UpdaterAnswer, UpdaterRun, are_equal, requests_of,
+};
+use kube_lockstep_sim::engine::{Engine, EngineError, Session, UpdaterEngine, Vpa};
+use kube_lockstep_sim::run::{Outcome, Verdict, run_one};
 use libtest_mimic::Failed;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -46,6 +47,7 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Reason, TestRunner};
 use support::trials::Suite;
+use tokio_util::sync::CancellationToken;
 
 /// The number of updaters, each with flags of its own, and the number of clusters that each sees.
 const UPDATERS: usize = 40;

@@ -70,7 +70,7 @@ export function time(seconds: number): string {
   return parts.filter(([count]) => count > 0).map(([count, unit]) => `${count}${unit}`).join("") || "0s";
 }
 
-/** The distances of labels of time in seconds, as in the timelines (src/report/scale.rs). */
+/** The distances of labels of time in seconds, as in the timelines (crates/report/src/scale.rs). */
 const TIME_STEPS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800,
 ];

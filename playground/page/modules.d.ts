@@ -38,6 +38,6 @@ declare module "made:figure" {
   export type FigureTick = [number, number, ...unknown[]];
   /** All ticks of a figure, in order, also those without a derivation. */
   export function ticksOf(data: Figure): FigureTick[];
-  /** src/report/html/figure.js: makes a timeline select ticks. */
+  /** crates/report/src/html/figure.js: makes a timeline select ticks. */
   export function activate(figure: HTMLElement, panels: Panels, data: Figure): Ticks | undefined;
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kube_lockstep::Scenario;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::report::change::Between;
-use kube_lockstep::report::comparison::{Figures, Reference};
-use kube_lockstep::report::html::Part;
-use kube_lockstep::run::change::{TraceOn, changed};
-use kube_lockstep::run::free_run;
+use kube_lockstep_predict::Scenario;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_report::change::Between;
+use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::html::Part;
+use kube_lockstep_sim::run::change::{TraceOn, changed};
+use kube_lockstep_sim::run::free_run;
 use serde_json::{Value, json};
 
 use crate::Refused;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kube_lockstep::scenario::ReadError;
-use kube_lockstep::scenario::draft::{
-    DraftError, DraftOptions, Load, ManifestFile, draft as write,
-};
+use kube_lockstep_manifests::{DraftError, DraftOptions, Load, ManifestFile, draft as write};
+use kube_lockstep_scenario::ReadError;
 use serde_json::{Value, json};
 
 use crate::Refused;

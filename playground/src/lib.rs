@@ -22,10 +22,11 @@ use serde_json::{Value, json};
 use self::files::Files;
 use self::predict::Predicted;
 use self::request::{Request, Subject};
-use kube_lockstep::Scenario;
-use kube_lockstep::model::rules::{Release, VpaRelease};
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::scenario::{self, AnyScenario, Error, Problem};
+use kube_lockstep_predict::Scenario;
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::{AnyScenario, Error, Problem};
 
 /// A request that has no answer, with its reasons.
 #[derive(Debug, Serialize)]

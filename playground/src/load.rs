@@ -1,8 +1,8 @@
 //! The loads of a scenario as curves, to be shown and drawn.
 
-use kube_lockstep::model::time::{Span, Time};
-use kube_lockstep::scenario::resolved::{Metrics, Signal, UsageSource};
-use kube_lockstep::world::signal_at;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::resolved::{Metrics, Signal, UsageSource};
+use kube_lockstep_sim::world::signal_at;
 use serde::Serialize;
 use serde_json::{Value, json};
 

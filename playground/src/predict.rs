@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use kube_lockstep::report::comparison::{Figures, Reference};
-use kube_lockstep::report::html::{Part, decisions};
-use kube_lockstep::report::table::Rows;
-use kube_lockstep::report::unmet::UnmetOf;
-use kube_lockstep::report::{self, csv as spreadsheet, explain, prediction_lines, table};
-use kube_lockstep::trace::text;
-use kube_lockstep::{Predict, Prediction, Release, Scenario};
+use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::html::{Part, decisions};
+use kube_lockstep_report::table::Rows;
+use kube_lockstep_report::unmet::UnmetOf;
+use kube_lockstep_report as report;
+use kube_lockstep_report::{csv as spreadsheet, explain, prediction_lines, table};
+use kube_lockstep_sim::trace::text;
+use kube_lockstep_predict::{Predict, Prediction, Release, Scenario};
 use serde_json::{Value, json};
 
 use crate::proposals::proposals;

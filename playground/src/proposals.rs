@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kube_lockstep::Scenario;
-use kube_lockstep::model::time::Time;
-use kube_lockstep::run::FreeRun;
+use kube_lockstep_predict::Scenario;
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_sim::run::FreeRun;
 use serde::Serialize;
 
 /// The proposals of one HPA.

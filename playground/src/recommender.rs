@@ -1,16 +1,15 @@
 //! Predictions of one scenario of a VPA on one release.
 
-use kube_lockstep::model::rules::{VpaRelease, VpaRules};
-use kube_lockstep::report::change::Between;
-use kube_lockstep::report::html::{Part, decisions};
-use kube_lockstep::report::table::Rows;
-use kube_lockstep::report::{self, csv as spreadsheet, prediction_lines, recommender};
-use kube_lockstep::run::recommender::{
-    FreeRecommenderRun, MODEL, free_recommender_run, predicted, predicted_recommender_run,
-};
-use kube_lockstep::run::recommender_change::{RunsOn, changed};
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::trace::recommender::{RecommenderTrace, write};
+use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
+use kube_lockstep_report::change::Between;
+use kube_lockstep_report::html::{Part, decisions};
+use kube_lockstep_report::table::Rows;
+use kube_lockstep_report as report;
+use kube_lockstep_report::{csv as spreadsheet, prediction_lines, recommender};
+use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, MODEL, free_recommender_run, predicted, predicted_recommender_run};
+use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::trace::recommender::{RecommenderTrace, write};
 use serde_json::{Value, json};
 
 use crate::predict::COLUMNS;

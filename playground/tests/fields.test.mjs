@@ -313,7 +313,7 @@ test("noise is set and removed in every fixture with a load", () => {
 });
 
 test("a load has labels at the same times as a timeline", () => {
-  // As in the test of src/report/scale.rs.
+  // As in the test of crates/report/src/scale.rs.
   const texts = (seconds) => timeLabels(seconds).map(({ text }) => text).join(" ");
   assert.equal(texts(60), "0s 10s 20s 30s 40s 50s 1m");
   assert.equal(texts(16 * 60), "0s 2m 4m 6m 8m 10m 12m 14m 16m");

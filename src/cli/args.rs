@@ -7,12 +7,13 @@ use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
-use crate::engine::source::EngineLimits;
-use crate::engine::upstream::build::{self, BuildOptions};
-use crate::engine::upstream::checkout::{Checkout, CheckoutError};
-use crate::model::rules::{AnyRelease, AnyReleases, Release, Releases, VpaRelease};
-use crate::model::time::Span;
-use crate::run::Shard;
+use kube_autoscaler_models::rules::{AnyRelease, AnyReleases, Release, Releases, VpaRelease};
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_engines::source::EngineLimits;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::upstream::build::BuildOptions;
+use kube_lockstep_engines::upstream::checkout::{Checkout, CheckoutError};
+use kube_lockstep_sim::run::Shard;
 
 /// The output format.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -11,10 +11,10 @@ use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{columns, show, unless_closed};
 use super::upstreams::{RunsLive, Upstreams};
-use crate::model::rules::{AnyRelease, ChangeRow, Release, VpaRelease};
-use crate::report::change::{Between, ChangedScenario, Changes};
-use crate::scenario::Scenario;
-use crate::scenario::vpa::VpaScenario;
+use kube_autoscaler_models::rules::{AnyRelease, ChangeRow, Release, VpaRelease};
+use kube_lockstep_report::change::{Between, ChangedScenario, Changes};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
 
 const HELP: &str = exit_codes!("");
 

@@ -16,8 +16,8 @@ use super::existing::{self, ContextArgs};
 use super::exit;
 use super::failure::Failure;
 use super::output::{show, tell};
-use crate::engine::process_group;
-use crate::model::time::Span;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_engines::process_group;
 
 pub(super) use self::folder::sweep;
 

@@ -15,17 +15,18 @@ use super::manifests::{self, ManifestArgs, SkipArgs};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
-use crate::model::rules::{Release, Releases, Rules};
-use crate::model::time::{Span, Time};
-use crate::report::comparison::{
+use kube_autoscaler_models::rules::{Release, Releases, Rules};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_report::comparison::{
     ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
 };
-use crate::report::first_difference::FirstDifference;
-use crate::report::html::{Compared, Comparison};
-use crate::report::json;
-use crate::report::outcome::{note_line, note_text};
-use crate::run::{FreeRun, free_run, free_run_by};
-use crate::scenario::{self, Scenario};
+use kube_lockstep_report::first_difference::FirstDifference;
+use kube_lockstep_report::html::{Compared, Comparison};
+use kube_lockstep_report::json;
+use kube_lockstep_report::outcome::{note_line, note_text};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::run::{FreeRun, free_run, free_run_by};
 
 const HELP: &str = "\
 Exit codes:

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::unless_closed;
 use super::reports::report_names;
-use crate::model::rules::{Release, VpaRelease};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]

@@ -4,8 +4,8 @@
 use clap::error::Error;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::model::flags::Flag;
-use crate::scenario::draft::{ControllerFlags, FlagFields};
+use kube_autoscaler_models::flags::Flag;
+use kube_lockstep_manifests::{ControllerFlags, FlagFields};
 
 /// The flags that are given.
 #[derive(Clone, Debug, Default)]

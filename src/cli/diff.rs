@@ -13,11 +13,11 @@ use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_all;
 use super::upstreams::{Behavior, RunsLive, Upstreams};
-use crate::model::rules::{AnyRelease, Change, ChangeRow, Release};
-use crate::report::change::{Between, ChangedScenario, Changes, Shown};
-use crate::report::html;
-use crate::run::change::{Changed, TraceOn, changed, left_to_chance};
-use crate::scenario::Scenario;
+use kube_autoscaler_models::rules::{AnyRelease, Change, ChangeRow, Release};
+use kube_lockstep_report::change::{Between, ChangedScenario, Changes, Shown};
+use kube_lockstep_report::html;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::run::change::{Changed, TraceOn, changed, left_to_chance};
 
 /// The exit codes of `diff` and `bisect`, which differ only in the end.
 macro_rules! exit_codes {
@@ -57,7 +57,7 @@ pub(super) struct Args {
     pub(super) format: Format,
     /// Compare only recorded traces; skip scenarios that are not recorded on both releases
     #[arg(long)]
-    pub(super) recorded: bool,
+    pub recorded: bool,
     /// In text, show all scenarios that changed [default: at most three for each explanation]
     #[arg(long)]
     pub(super) all: bool,

@@ -12,18 +12,18 @@ use super::output::PreparationLog;
 use super::reports::ReportFile;
 use super::run::{Parsed, parse_all};
 use super::upstreams::{RunsLive, why_not_live};
-use crate::engine::Vpa;
-use crate::engine::recorded::not_recorded_on;
-use crate::engine::source::{EngineFactory, EngineSource};
-use crate::model::rules::{VpaChange, VpaRelease};
-use crate::report::change::{Between, ChangedScenario, Changes};
-use crate::report::html;
-use crate::run::Verdict;
-use crate::run::recommender_change::{RunsOn, changed};
-use crate::run::recommender_lockstep::run_recommender;
-use crate::scenario::Scenario;
-use crate::scenario::vpa::VpaScenario;
-use crate::trace::recommender::RecommenderTrace;
+use kube_autoscaler_models::rules::{VpaChange, VpaRelease};
+use kube_lockstep_engines::recorded::not_recorded_on;
+use kube_lockstep_engines::source::{EngineFactory, EngineSource};
+use kube_lockstep_report::change::{Between, ChangedScenario, Changes};
+use kube_lockstep_report::html;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::engine::Vpa;
+use kube_lockstep_sim::run::Verdict;
+use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
+use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
+use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 
 /// Compares the scenarios of VPAs on two releases.
 pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {

@@ -14,11 +14,12 @@ use super::exit;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::output::PreparationLog;
 use super::prune::size;
-use crate::engine::recorded::Traces;
-use crate::engine::upstream::build;
-use crate::engine::{EngineError, model, recorded, upstream};
-use crate::model::rules::{MinorVersion, Release, VpaRelease};
-use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
+use kube_lockstep_engines::recorded::Traces;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::{recorded, upstream};
+use kube_lockstep_report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use kube_lockstep_sim::engine::{EngineError, model};
 
 const HELP: &str = "\
 Exit codes:
@@ -53,12 +54,12 @@ const MAX_FOLDER_LENGTH: usize = 60;
 #[cfg(not(feature = "clusters"))]
 mod clusters {
     use super::{Check, State};
-    use crate::engine::registry::{Clock, ENGINES, EngineInfo, feature_hint};
-    use crate::model::rules::Release;
+    use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_engines::registry::{Clock, ENGINES, EngineInfo, feature_hint};
 
     pub(super) fn checks(_: Release) -> (Option<Check>, Vec<Check>) {
         let check = |engine: &EngineInfo| {
-            let feature = engine.missing_feature()?;
+            let feature = engine.missing_feature(kube_lockstep::HAS_CLUSTERS)?;
             let found = format!("requires a build with `--features {feature}`");
             Some(Check::new(State::Missing, engine.name, found).hint(feature_hint(feature)))
         };

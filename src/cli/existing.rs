@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::args::given_flags;
 use super::failure::Failure;
-use crate::engine::options::HostPort;
+use kube_lockstep_engines::options::HostPort;
 
 #[cfg(feature = "clusters")]
 pub(super) use consent::{clean, cluster_command};
@@ -86,10 +86,10 @@ impl ExistingClusterArgs {
 mod without {
     use super::{ContextArgs, ExistingClusterArgs};
     use crate::cli::failure::Failure;
-    use crate::engine::options::ExistingCluster;
-    use crate::engine::registry::EngineChoice;
-    use crate::model::rules::Releases;
-    use crate::run::Plan;
+    use kube_autoscaler_models::rules::Releases;
+    use kube_lockstep_engines::options::ExistingCluster;
+    use kube_lockstep_engines::plan::Plan;
+    use kube_lockstep_engines::registry::EngineChoice;
 
     impl ExistingClusterArgs {
         pub(in crate::cli) fn open(

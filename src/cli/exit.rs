@@ -1,19 +1,19 @@
 //! The exit codes. They are part of the interface: scripts and CI rely on them.
 
 /// All scenarios conform, or the command succeeded.
-pub const CONFORMS: u8 = 0;
+pub(crate) const CONFORMS: u8 = 0;
 /// A divergence, an unmet expectation, or a known disagreement that disappeared.
-pub const DIVERGES: u8 = 1;
+pub(crate) const DIVERGES: u8 = 1;
 /// A wrong command line, or an invalid scenario.
-pub const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// An engine could not run, a scenario had no verdict (and none diverged), or an output can't be
 /// written.
-pub const ENGINE: u8 = 3;
+pub(crate) const ENGINE: u8 = 3;
 /// Nothing to run: no fixtures, a glob or a folder without scenarios, or all were skipped.
-pub const NOTHING: u8 = 4;
+pub(crate) const NOTHING: u8 = 4;
 
 /// The exit codes in the help. 130 is the shell's code for an interrupted program.
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Exit codes:
   0    all scenarios conform
   1    a divergence, an unmet expectation, or a known disagreement that disappeared

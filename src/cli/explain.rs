@@ -10,22 +10,23 @@ use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::manifests::{self, Autoscalers, ManifestArgs};
 use super::output::{PreparationLog, columns, show};
-use crate::engine::Vpa;
-use crate::engine::source::{EngineFactory, EngineSource, VirtualTimeKind};
-use crate::engine::upstream::checkout::Checkout;
-use crate::model::rules::{Release, VpaRelease};
-use crate::model::time::{Span, Time};
-use crate::model::vpa::Snapshot;
-use crate::report::{self, explain, recommender, table};
-use crate::run::recommender::free_recommender_run;
-use crate::run::recommender_lockstep::run_recommender;
-use crate::run::{
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::Snapshot;
+use kube_lockstep_engines::source::{EngineFactory, EngineSource, VirtualTimeKind};
+use kube_lockstep_engines::upstream::checkout::Checkout;
+use kube_lockstep_manifests::days_as_hours;
+use kube_lockstep_report as report;
+use kube_lockstep_report::{explain, recommender, table};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::resolved::Timestamp;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::engine::Vpa;
+use kube_lockstep_sim::run::recommender::free_recommender_run;
+use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
+use kube_lockstep_sim::run::{
     FreeRun, FreeTick, Outcome, Setting, Verdict, explained_free_run, free_run, run_one,
 };
-use crate::scenario::Scenario;
-use crate::scenario::draft::days_as_hours;
-use crate::scenario::resolved::Timestamp;
-use crate::scenario::vpa::VpaScenario;
 
 const HELP: &str = "\
 Exit codes:

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::exit;
-use crate::engine::EngineError;
-use crate::engine::input_file::InputError;
-use crate::engine::registry::{CLUSTERS, feature_hint};
-use crate::scenario;
+use kube_lockstep_engines::input_file::InputError;
+use kube_lockstep_engines::registry::{CLUSTERS, feature_hint};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_sim::engine::EngineError;
 
 /// An error that the user can fix. All other errors are [`anyhow::Error`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Failure {
     /// The problem.
     pub(super) what: String,
     /// The way to resolve it.
-    pub(super) hint: Option<String>,
+    pub hint: Option<String>,
     /// The errors in scenario files, if they are the problem.
     pub(super) invalid: Vec<scenario::Error>,
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::failure::Failure;
-use crate::engine::input_file::{self, InputError};
+use kube_lockstep_engines::input_file;
+use kube_lockstep_engines::input_file::InputError;
 
 /// The files of this process, by their absolute paths.
 static FILES: Mutex<Files> = Mutex::new(Files { read: Vec::new(), written: Vec::new() });

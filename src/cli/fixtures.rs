@@ -13,12 +13,15 @@ use include_dir::{Dir, include_dir};
 use super::exit;
 use super::failure::Failure;
 use super::files;
-use crate::compare::{Known, KnownDisagreement};
-use crate::engine::input_file::{self, InputError};
-use crate::engine::recorded::{self, Traces};
-use crate::facade::content::Content;
-use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, READS_MANIFESTS, ReadError, Scenario};
+use kube_lockstep::Content;
+use kube_lockstep_engines::input_file;
+use kube_lockstep_engines::input_file::InputError;
+use kube_lockstep_engines::recorded;
+use kube_lockstep_engines::recorded::Traces;
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{AnyScenario, READS_MANIFESTS, ReadError, Scenario};
+use kube_lockstep_sim::compare::{Known, KnownDisagreement};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 

@@ -16,17 +16,18 @@ use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, tell, unless_closed};
 use super::{exit, interrupt};
-use crate::engine::Engine;
-use crate::engine::source::{EngineFactory, EngineSource};
-use crate::engine::upstream::checkout::Checkout;
-use crate::engine::upstream::prepare_recommender;
-use crate::fuzz::Area;
-use crate::model::rules::{AnyRelease, Release, VpaRelease};
-use crate::report::fuzz::{self as report, FuzzSetting, Saved};
-use crate::run::fuzzing::{
+use kube_autoscaler_models::rules::{AnyRelease, Release, VpaRelease};
+use kube_lockstep_engines::source::{EngineFactory, EngineSource};
+use kube_lockstep_engines::upstream::checkout::Checkout;
+use kube_lockstep_engines::upstream::prepare_recommender;
+use kube_lockstep_fuzz::Area;
+use kube_lockstep_fuzz::fuzzing::{
     Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, catches_panics, fuzz,
 };
-use crate::run::{Setting, Shard};
+use kube_lockstep_fuzz::report;
+use kube_lockstep_fuzz::report::{FuzzSetting, Saved};
+use kube_lockstep_sim::engine::Engine;
+use kube_lockstep_sim::run::{Setting, Shard};
 
 /// The message for a signal while there are findings to save.
 pub(super) const INTERRUPTED: &str =

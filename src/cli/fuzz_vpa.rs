@@ -8,14 +8,14 @@ use super::failure::Failure;
 use super::fuzz::{Args, INTERRUPTED, Progress, Results, not_saved, random_seed};
 use super::output::PreparationLog;
 use super::{exit, interrupt};
-use crate::engine::Vpa;
-use crate::engine::source::{EngineFactory, EngineSource};
-use crate::engine::upstream::checkout::Checkout;
-use crate::report::fuzz::FuzzSetting;
-use crate::run::fuzzing::RunLimit;
-use crate::run::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
-use crate::run::{Setting, Shard};
-use crate::scenario::vpa::script_to_yaml;
+use kube_lockstep_engines::source::{EngineFactory, EngineSource};
+use kube_lockstep_engines::upstream::checkout::Checkout;
+use kube_lockstep_fuzz::fuzzing::RunLimit;
+use kube_lockstep_fuzz::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
+use kube_lockstep_fuzz::report::FuzzSetting;
+use kube_lockstep_scenario::vpa::script_to_yaml;
+use kube_lockstep_sim::engine::Vpa;
+use kube_lockstep_sim::run::{Setting, Shard};
 
 /// The schema, relative to a folder beside the repository's other folders.
 const SCHEMA: &str = "../schema/scenario.schema.json";

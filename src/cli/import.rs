@@ -149,7 +149,7 @@ fn import(args: &PrometheusArgs) -> anyhow::Result<u8> {
 /// Reports that this build has no client of Prometheus.
 #[cfg(not(feature = "prometheus"))]
 fn import(_: &PrometheusArgs) -> anyhow::Result<u8> {
-    use crate::engine::registry::feature_hint;
+    use kube_lockstep_engines::registry::feature_hint;
 
     let what = "`kube-lockstep import` requires a build with `--features prometheus`";
     let failure = super::failure::Failure::engine(what);

@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::manifests::{self, AutoscalerArgs, ManifestArgs};
 use super::output::{show, tell};
 use super::whole_file::{Existing, folder, write_whole};
-use crate::report::style::{WARN, paint};
-use crate::scenario::draft::Draft;
+use kube_lockstep_manifests::Draft;
+use kube_lockstep_report::style::{WARN, paint};
 
 const HELP: &str = "\
 Exit codes:

@@ -10,8 +10,8 @@ use super::exit;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{show, unless_closed};
-use crate::report::style::{DIM, STRONG, paint};
-use crate::report::{counted, json};
+use kube_lockstep_report::style::{DIM, STRONG, paint};
+use kube_lockstep_report::{counted, json};
 
 const HELP: &str = "\
 Exit codes:

@@ -15,17 +15,19 @@ use super::fixtures::{AnyFixture, Fixtures, are_manifests};
 use super::output::tell;
 use super::problems::folded;
 use super::run::parse_each;
-use crate::engine::input_file::{self, InputError};
-use crate::model::rules::Release;
-use crate::model::time::Span;
-use crate::report::style::{WARN, paint};
-use crate::scenario::draft::{
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_engines::input_file;
+use kube_lockstep_engines::input_file::InputError;
+use kube_lockstep_manifests::{
     AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Missing,
     RequestOption, Selected, days_as_hours, draft, draft_with_settings,
 };
-use crate::scenario::resolved::ReadingNote;
-use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{self, AnyScenario, Problem, ReadError, Scenario, on_a_command_line};
+use kube_lockstep_report::style::{WARN, paint};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::resolved::ReadingNote;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{AnyScenario, Problem, ReadError, Scenario, on_a_command_line};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";

@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use super::args::{Format, Source};
-use crate::engine::options::HostPort;
+use kube_lockstep_engines::options::HostPort;
 
 #[cfg(feature = "clusters")]
 pub(super) use self::serve::run;

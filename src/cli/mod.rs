@@ -1,7 +1,7 @@
 //! The command `kube-lockstep`, with one file per subcommand.
 //!
-//! Turns command lines into plans, and outcomes into exit codes. [`crate::report`] formats the
-//! output, and [`crate::run`] runs plans. `anyhow` is only used here.
+//! Turns command lines into plans, and outcomes into exit codes. [`kube_lockstep_report`] formats
+//! the output, and [`kube_lockstep::run_all`] runs plans. `anyhow` is only used here.
 
 mod args;
 mod bisect;
@@ -13,7 +13,7 @@ mod diff;
 mod diff_vpa;
 mod doctor;
 mod existing;
-pub mod exit;
+pub(crate) mod exit;
 mod explain;
 mod failure;
 mod files;
@@ -48,8 +48,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use self::failure::Failure;
 use self::output::{show, tell};
 use self::plugin::StartedAs;
-use crate::model::rules::AnyRelease;
-use crate::report::style::{BAD, WARN, paint};
+use kube_autoscaler_models::rules::AnyRelease;
+use kube_lockstep_report::style::{BAD, WARN, paint};
 
 /// Runs scenarios of the Kubernetes HPA on a reference model and on the real upstream
 /// controller, tick by tick, and explains every difference.
@@ -165,7 +165,7 @@ enum Color {
 
 /// The entry point: parses the command line, runs the command, and returns the exit code.
 #[must_use]
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let started_as = StartedAs::from_arguments();
     let command = started_as.name(Cli::command());
     if started_as == StartedAs::Completion {
@@ -239,37 +239,5 @@ fn print_error(error: &anyhow::Error) -> u8 {
     code
 }
 
-/// The reference of all commands for `docs/cli.md`.
-#[must_use]
-pub fn reference() -> String {
-    let mut text = format!(
-        "<!-- Generated from the program's help by `suites/cli.rs`; edit `src/cli/`. -->\n# The \
-         command\n\n{}.\n",
-        Cli::command()
-            .get_about()
-            .map(ToString::to_string)
-            .unwrap_or_default()
-            .trim_end_matches('.')
-    );
-    // A fixed width makes the reference independent of the terminal.
-    let command = Cli::command().term_width(100);
-    text.push_str(&help(command.clone(), "kube-lockstep"));
-    add_subcommands(&command, "kube-lockstep", &mut text);
-    text
-}
-
-/// Adds the reference of all subcommands, recursively.
-fn add_subcommands(command: &clap::Command, name: &str, text: &mut String) {
-    for subcommand in command.get_subcommands() {
-        let name = format!("{name} {}", subcommand.get_name());
-        text.push_str(&help(subcommand.clone().term_width(100), &name));
-        add_subcommands(subcommand, &name, text);
-    }
-}
-
-fn help(command: clap::Command, name: &str) -> String {
-    let mut command = command.bin_name(name).display_name(name).disable_help_subcommand(true);
-    let help = command.render_long_help().to_string();
-    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
-}
+#[cfg(test)]
+mod reference;

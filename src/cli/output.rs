@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
 use super::plugin::commands_as_typed;
-use crate::report::terminal::subject;
+use kube_lockstep_report::terminal::subject;
 
 /// Logs the build of each engine and its progress, because it takes minutes. The first message of
 /// a build says what is built, and how long it takes.

@@ -11,15 +11,15 @@ use super::fixtures::AnyFixture;
 use super::manifests::{self, AutoscalerArgs, FoundScenarios, ManifestArgs, SkipArgs};
 use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
-use crate::model::rules::{AnyRelease, Release, VpaRelease};
-use crate::report::html::{Predicted, Predictions};
-use crate::report::table::{Contents, Rows};
-use crate::report::unmet::UnmetOf;
-use crate::report::{csv, prediction_lines, recommender, table};
-use crate::run::recommender::predicted_recommender_run;
-use crate::scenario::Scenario;
-use crate::scenario::vpa::VpaScenario;
-use crate::{Predict, Prediction};
+use kube_autoscaler_models::rules::{AnyRelease, Release, VpaRelease};
+use kube_lockstep::{Predict, Prediction};
+use kube_lockstep_report::html::{Predicted, Predictions};
+use kube_lockstep_report::table::{Contents, Rows};
+use kube_lockstep_report::unmet::UnmetOf;
+use kube_lockstep_report::{csv, prediction_lines, recommender, table};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::run::recommender::predicted_recommender_run;
 
 const HELP: &str = "\
 Exit codes:

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use crate::report::counted;
-use crate::report::places::also_at;
-use crate::scenario::{Error, Problem};
+use kube_lockstep_report::counted;
+use kube_lockstep_report::places::also_at;
+use kube_lockstep_scenario::{Error, Problem};
 
 /// The most messages that are listed: a file may have a problem in each line.
 const MOST_MESSAGES: usize = 100;

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use super::exit;
 use super::failure::Failure;
 use super::output::show;
-use crate::engine::upstream::build::{self, Entry};
-use crate::report::counted;
-use crate::report::style::{DIM, STRONG, WARN, paint};
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::upstream::build::Entry;
+use kube_lockstep_report::counted;
+use kube_lockstep_report::style::{DIM, STRONG, WARN, paint};
 
 const HELP: &str = "\
 Exit codes:
@@ -76,7 +77,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 /// Docker's images of control planes, with their sizes in bytes.
 fn images() -> Result<Vec<(String, u64)>, Failure> {
     #[cfg(feature = "clusters")]
-    return Ok(crate::engine::containers::images()?);
+    return Ok(kube_lockstep_clusters::containers::images()?);
     #[cfg(not(feature = "clusters"))]
     return Err(Failure::without_clusters("`kube-lockstep prune --images`"));
 }
@@ -84,7 +85,7 @@ fn images() -> Result<Vec<(String, u64)>, Failure> {
 /// Removes an image, unless a container uses it.
 fn remove(image: &str) -> Result<bool, Failure> {
     #[cfg(feature = "clusters")]
-    return Ok(crate::engine::containers::remove(image)?);
+    return Ok(kube_lockstep_clusters::containers::remove(image)?);
     #[cfg(not(feature = "clusters"))]
     return Err(Failure::without_clusters(&format!("`kube-lockstep prune` of the image {image}")));
 }

@@ -9,15 +9,15 @@ use super::args::{Source, WithMarkdown as Format};
 use super::exit;
 use super::fixtures::Fixtures;
 use super::output::{columns, show, unless_closed};
-use crate::engine::recorded::Recording;
-use crate::engine::upstream::build;
-use crate::model::as_text;
-use crate::model::rules::{
+use kube_autoscaler_models::as_text;
+use kube_autoscaler_models::rules::{
     CHANGES, Change, ChangeRow, MinorVersion, Release, VPA_CHANGES, VpaChange, VpaRelease,
 };
-use crate::report::style::{DIM, STRONG, paint};
-use crate::report::{json, wrapped};
-use crate::trace::recommender;
+use kube_lockstep_engines::recorded::Recording;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_report::style::{DIM, STRONG, paint};
+use kube_lockstep_report::{json, wrapped};
+use kube_lockstep_sim::trace::recommender;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]

@@ -11,11 +11,14 @@ use super::files;
 use super::output::{Stdout, columns, show, unless_closed};
 use super::reports::{ReportArg, Reports};
 use super::{exit, run};
-use crate::model::rules::Releases;
-use crate::report::json::{self, Json};
-use crate::report::terminal::{Layout, Terminal};
-use crate::report::{Report, fuzz_results, results};
-use crate::run::merge::{self, Refused};
+use kube_autoscaler_models::rules::Releases;
+use kube_lockstep_fuzz::results as fuzz_results;
+use kube_lockstep_report::json;
+use kube_lockstep_report::json::Json;
+use kube_lockstep_report::terminal::{Layout, Terminal};
+use kube_lockstep_report::{Report, results};
+use kube_lockstep_sim::run::merge;
+use kube_lockstep_sim::run::merge::Refused;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use super::args::Format;
 use super::failure::Failure;
 use super::files;
-use crate::report::github::{Folders, Github};
-use crate::report::html::Html;
-use crate::report::junit::Junit;
-use crate::report::markdown::Markdown;
-use crate::report::{CutOff, Report};
-use crate::run::Event;
+use kube_lockstep_report::github::{Folders, Github};
+use kube_lockstep_report::html::Html;
+use kube_lockstep_report::junit::Junit;
+use kube_lockstep_report::markdown::Markdown;
+use kube_lockstep_report::{CutOff, Report};
+use kube_lockstep_sim::run::Event;
 
 /// A report, as named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::args::{
     CheckoutArgs, Format, ReleaseArgs, ShardArgs, Source, given_flags, program_and_engine,
@@ -22,18 +21,20 @@ use super::output::{PreparationLog, Stdout, columns, tell, unless_closed};
 use super::problems::folded;
 use super::reports::{ReportArg, Reports};
 use super::{exit, interrupt};
-use crate::engine::custom::{CommandError, Controller};
-use crate::engine::options::ExistingCluster;
-use crate::engine::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
-use crate::engine::upstream::checkout::Checkout;
-use crate::model::counted::listed;
-use crate::model::time::Span;
-use crate::report::json::Json;
-use crate::report::terminal::{Layout, Terminal};
-use crate::report::{CutOff, Report};
-use crate::run::{Compared, CustomController, Event, Plan, RecommenderPlan, Summary, run_all};
-use crate::scenario::Scenario;
-use crate::scenario::vpa::VpaScenario;
+use kube_autoscaler_models::counted::listed;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep::run_all;
+use kube_lockstep_engines::custom::{CommandError, Controller};
+use kube_lockstep_engines::options::ExistingCluster;
+use kube_lockstep_engines::plan::{Compared, CustomController, Plan, RecommenderPlan};
+use kube_lockstep_engines::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
+use kube_lockstep_engines::upstream::checkout::Checkout;
+use kube_lockstep_report::json::Json;
+use kube_lockstep_report::terminal::{Layout, Terminal};
+use kube_lockstep_report::{CutOff, Report};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::run::{Event, Summary};
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -44,7 +45,7 @@ pub(super) struct Args {
     #[arg(value_name = "SCENARIO")]
     names: Vec<String>,
     /// The engine [default: upstream if it can run here, otherwise recorded]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = engine_parser())]
     engine: Option<EngineChoice>,
     #[command(flatten)]
     releases: ReleaseArgs,
@@ -104,28 +105,30 @@ struct CustomControllerArgs {
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
     /// The actions of that controller to compare with the model [default: scale]
-    #[arg(long, value_enum, value_name = "WHAT", requires = "controller")]
+    #[arg(long, value_parser = compared_parser(), value_name = "WHAT", requires = "controller")]
     compare: Option<Compared>,
     /// A ClusterRole with additional permissions for that controller
     #[arg(long, value_name = "FILE", requires = "controller")]
     controller_role: Option<PathBuf>,
 }
 
-impl ValueEnum for Compared {
-    fn value_variants<'a>() -> &'a [Compared] {
-        &[Compared::Scale, Compared::Status, Compared::All]
-    }
+/// The values of `--compare`, with their help.
+const COMPARED: [(Compared, &str, &str); 3] = [
+    (Compared::Scale, "scale", "When it scales, and to how many replicas"),
+    (Compared::Status, "status", "Also the status, except the messages of conditions"),
+    (
+        Compared::All,
+        "all",
+        "Everything: each request in order, messages, events, and the sync period",
+    ),
+];
 
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Compared::Scale => ("scale", "When it scales, and to how many replicas"),
-            Compared::Status => ("status", "Also the status, except the messages of conditions"),
-            Compared::All => {
-                ("all", "Everything: each request in order, messages, events, and the sync period")
-            }
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
+fn compared_parser() -> impl TypedValueParser<Value = Compared> {
+    let values = COMPARED.map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).map(|given| {
+        let row = COMPARED.iter().find(|(_, name, _)| *name == given);
+        row.map_or_else(Compared::default, |(compared, ..)| *compared)
+    })
 }
 
 impl CustomControllerArgs {
@@ -156,11 +159,11 @@ impl CustomControllerArgs {
     /// The arguments that select the same controller in a replay.
     fn replay_args(&self) -> impl Iterator<Item = String> {
         let role = self.controller_role.as_ref().map(|path| path.to_string_lossy().into_owned());
-        let compare = self.compare.and_then(|compare| compare.to_possible_value());
+        let name = |compare| COMPARED.iter().find(|(it, ..)| *it == compare).map(|row| row.1);
         given_flags([
             ("--controller", self.controller.clone()),
             ("--controller-role", role),
-            ("--compare", compare.map(|compare| compare.get_name().to_owned())),
+            ("--compare", self.compare.and_then(name).map(str::to_owned)),
         ])
     }
 }
@@ -186,24 +189,12 @@ fn replay_args(args: &Args) -> Vec<String> {
 const LONGEST_ON_EXISTING: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
 /// The engines of the registry, with their names and help.
-impl ValueEnum for EngineChoice {
-    fn value_variants<'a>() -> &'a [EngineChoice] {
-        const NAMED: [EngineChoice; ENGINES.len()] = {
-            let mut named = [EngineChoice::Best; ENGINES.len()];
-            let mut at = 0;
-            while at < named.len() {
-                named[at] = ENGINES[at].choice;
-                at += 1;
-            }
-            named
-        };
-        &NAMED
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let engine = self.info();
-        (engine.choice == *self).then(|| PossibleValue::new(engine.name).help(engine.about))
-    }
+fn engine_parser() -> impl TypedValueParser<Value = EngineChoice> {
+    let values = ENGINES.map(|engine| PossibleValue::new(engine.name).help(engine.about));
+    PossibleValuesParser::new(values).map(|given| {
+        let engine = ENGINES.iter().find(|engine| engine.name == given);
+        engine.map_or_else(EngineChoice::default, |engine| engine.choice)
+    })
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
@@ -257,7 +248,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     let other = info.choice != EngineChoice::Upstream;
     let checkout = args.local.open(other, args.program.is_some())?;
     let controller = args.controller.open(engine)?;
-    if info.missing_feature().is_some() {
+    if info.missing_feature(kube_lockstep::HAS_CLUSTERS).is_some() {
         return Err(Failure::without_clusters(&format!("`--engine {}`", info.name)));
     }
     let existing = info.is_existing.then(|| args.existing.open(args.engine)).transpose()?;

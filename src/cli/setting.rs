@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::manifests;
-use crate::report::counted;
-use crate::scenario;
-use crate::scenario::draft::{HpaManifest, HpaName, ManifestFile};
+use kube_lockstep_manifests::{HpaManifest, HpaName, ManifestFile};
+use kube_lockstep_report::counted;
+use kube_lockstep_scenario as scenario;
 
 /// A setting.
 #[derive(Clone, Debug)]

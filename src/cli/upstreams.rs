@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 use super::args::BuildArgs;
 use super::failure::Failure;
 use super::output::{PreparationLog, tell};
-use crate::engine::recorded::{Traces, not_recorded_on};
-use crate::engine::source::EngineSource;
-use crate::engine::upstream::prepare_recommender;
-use crate::engine::{Engine, EngineError, upstream};
-use crate::model::rules::Release;
-use crate::run::{Verdict, run_one};
-use crate::scenario::Scenario;
-use crate::trace::Trace;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::recorded::{Traces, not_recorded_on};
+use kube_lockstep_engines::source::EngineSource;
+use kube_lockstep_engines::upstream;
+use kube_lockstep_engines::upstream::prepare_recommender;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::{Engine, EngineError};
+use kube_lockstep_sim::run::{Verdict, run_one};
+use kube_lockstep_sim::trace::Trace;
 
 /// The behavior of a scenario on a release.
 pub(super) enum Behavior {

@@ -2,7 +2,7 @@
 
 /// The kind of content of a YAML file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Content {
+pub enum Content {
     /// A scenario, or a text that resembles one: a misspelled scenario gives an error instead of
     /// being ignored.
     Scenario,
@@ -14,7 +14,7 @@ pub(crate) enum Content {
 
 impl Content {
     /// The content of a text, which need not be valid YAML.
-    pub(crate) fn of(text: &str) -> Content {
+    pub fn of(text: &str) -> Content {
         const FIELDS: [&str; 10] = [
             "requirement",
             "hpa",

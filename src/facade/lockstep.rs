@@ -6,13 +6,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::COLUMNS;
-use crate::engine::input_file::{self, InputError};
-use crate::engine::source::{EngineLimits, EngineSource};
-use crate::engine::{ControllerKind, Engine as AnyEngine, EngineError, Hpa};
-use crate::model::rules::Release;
-use crate::report;
-use crate::run::{Outcome, RunKind, Setting, Verdict};
-use crate::scenario::{self, AnyScenario, ReadError, Scenario};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::input_file;
+use kube_lockstep_engines::input_file::InputError;
+use kube_lockstep_engines::kind::RunKind;
+use kube_lockstep_engines::source::{EngineLimits, EngineSource};
+use kube_lockstep_report as report;
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::{AnyScenario, ReadError, Scenario};
+use kube_lockstep_sim::engine::{ControllerKind, Engine as AnyEngine, EngineError, Hpa};
+use kube_lockstep_sim::run::{Outcome, Setting, Verdict};
 
 /// The error of a scenario or a folder of scenarios that could not be run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -45,12 +48,17 @@ pub enum Error {
     },
 }
 
-impl Scenario {
+/// Reads scenarios from files: `Scenario::read("web.yaml")`.
+pub trait ReadScenario: Sized {
     /// Reads a scenario file. The paths in it are relative to the folder of that file.
     ///
     /// # Errors
     /// If the file can't be read, or is not a valid scenario.
-    pub fn read(path: impl AsRef<Path>) -> Result<Scenario, Error> {
+    fn read(path: impl AsRef<Path>) -> Result<Self, Error>;
+}
+
+impl ReadScenario for Scenario {
+    fn read(path: impl AsRef<Path>) -> Result<Scenario, Error> {
         read(path.as_ref(), scenario::parse)
     }
 }
@@ -58,7 +66,7 @@ impl Scenario {
 /// Reads a scenario file of either kind.
 ///
 /// # Errors
-/// As [`Scenario::read`].
+/// As [`ReadScenario::read`].
 pub(super) fn read_any(path: &Path) -> Result<AnyScenario, Error> {
     read(path, scenario::parse_any)
 }

@@ -10,12 +10,13 @@ use fast_glob::glob_match;
 use super::content::Content;
 use super::lockstep::{Ready, read_any};
 use super::{Engine, Error, Report};
-use crate::engine::{Vpa, input_file};
-use crate::model::rules::{Release, VpaRelease};
-use crate::report::counted;
-use crate::run::Verdict;
-use crate::scenario::vpa::VpaScenario;
-use crate::scenario::{AnyScenario, Scenario};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_engines::input_file;
+use kube_lockstep_report::counted;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{AnyScenario, Scenario};
+use kube_lockstep_sim::engine::Vpa;
+use kube_lockstep_sim::run::Verdict;
 
 /// The environment variable that overrides the engine of all suites: `best`, `upstream` or `model`.
 const ENGINE: &str = "KUBE_LOCKSTEP_ENGINE";

@@ -1,4 +1,4 @@
-//! The fields of VPAs in upstream's CRD, as `src/scenario/custom_resource.rs` reads them.
+//! The fields of VPAs in upstream's CRD, as `crates/scenario/src/custom_resource.rs` reads them.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 // Package main prints the types of the API of which manifests of HPAs and their targets consist, as
 // Go decodes them: the name of each struct, and below it its fields with their types. The suite
 // `api_server` runs it with the modules of upstream/controlplane/versions and compares its output
-// with src/scenario/api_types.txt.
+// with crates/scenario/src/api_types.txt.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //! The streams of the output: JSON, colors, widths, and readers that close the pipe.
 
-use kube_lockstep::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
 
 use std::fs;
 

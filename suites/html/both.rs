@@ -1,10 +1,10 @@
 //! Pages of scenarios with an HPA and a VPA, and of several predictions.
 
-use kube_lockstep::compare::{Divergence, FieldDifference};
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::run::recommender::RecommenderRun;
-use kube_lockstep::run::{Outcome, Verdict, free_run};
-use kube_lockstep::trace::recommender::RecommenderTrace;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::run::recommender::RecommenderRun;
+use kube_lockstep_sim::run::{Outcome, Verdict, free_run};
+use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 use libtest_mimic::Failed;
 use roxmltree::{Document, Node};
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use kube_lockstep::compare::{Divergence, FieldDifference};
-use kube_lockstep::model::quantity::Quantity;
-use kube_lockstep::model::rules::VpaRelease;
-use kube_lockstep::report::Report as _;
-use kube_lockstep::report::html::Html;
-use kube_lockstep::run::recommender::{RecommenderRun, free_recommender_run};
-use kube_lockstep::run::{Event, Outcome, Setting, Summary, Verdict};
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::scenario::{AnyScenario, parse_any};
-use kube_lockstep::trace::recommender::RecommenderTrace;
+use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::rules::VpaRelease;
+use kube_lockstep_report::Report as _;
+use kube_lockstep_report::html::Html;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{AnyScenario, parse_any};
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::run::recommender::{RecommenderRun, free_recommender_run};
+use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict};
+use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 use libtest_mimic::Failed;
 use roxmltree::Node;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
-use kube_lockstep::model::flags::Flags;
+use kube_autoscaler_models::flags::Flags;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 

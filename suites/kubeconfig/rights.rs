@@ -10,9 +10,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kube::api::{DynamicObject, PostParams};
-use kube_lockstep::engine::embedded::Options;
-use kube_lockstep::model::flags::Flags;
-use kube_lockstep::model::time::Span;
+use kube_autoscaler_models::flags::Flags;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_clusters::embedded::Options;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ use super::{TIMEOUT, TestCluster, text_of};
 const NAME: &str = "kube-lockstep";
 
 /// The manifest; the suite `tidy` compares it with the one in the docs.
-const MANIFEST: &str = include_str!("../../src/engine/cluster/access/role.json");
+const MANIFEST: &str = include_str!("../../crates/clusters/src/cluster/access/role.json");
 
 /// The number of attempts until a run names a missing permission.
 const ATTEMPTS: usize = 3;

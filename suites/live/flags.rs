@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kube_lockstep::engine::upstream::build::{self, Artifact};
-use kube_lockstep::model::flags::Flag;
-use kube_lockstep::model::rules::{Release, Rules};
+use kube_autoscaler_models::flags::Flag;
+use kube_autoscaler_models::rules::{Release, Rules};
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_engines::upstream::build::Artifact;
 use libtest_mimic::Failed;
 use serde_json::Value;
 

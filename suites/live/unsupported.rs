@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kube_lockstep::engine::upstream::Upstream;
-use kube_lockstep::engine::{Engine as _, EngineError, Step};
-use kube_lockstep::model::observation::ApiOutcome;
-use kube_lockstep::model::rules::Release;
-use kube_lockstep::model::time::Time;
-use kube_lockstep::scenario::Scenario;
-use kube_lockstep::trace::header::Build;
-use kube_lockstep::world::World;
+use kube_autoscaler_models::observation::ApiOutcome;
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_engines::upstream::Upstream;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::engine::{Engine as _, EngineError, Step};
+use kube_lockstep_sim::trace::header::Build;
+use kube_lockstep_sim::world::World;
 use libtest_mimic::Failed;
 
 use super::support;

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use kube_lockstep::engine::EngineError;
+use kube_lockstep_sim::engine::EngineError;
 
 use super::certificates::Certificate;
 

@@ -2,17 +2,14 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each suite uses some of the helpers")]
 
-#[cfg(feature = "clusters")]
+#[cfg(feature = "e2e")]
 pub mod foreign;
-#[cfg(feature = "clusters")]
+#[cfg(feature = "e2e")]
 pub mod moments;
-#[cfg(feature = "cli")]
 pub mod place;
-#[cfg(feature = "clusters")]
+#[cfg(feature = "e2e")]
 pub mod planted;
-#[cfg(feature = "engines")]
 pub mod recording;
-#[cfg(feature = "engines")]
 pub mod trials;
 
 #[cfg(feature = "clusters")]
@@ -22,18 +19,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use kube_lockstep::compare::{Known, KnownDisagreement};
-#[cfg(feature = "engines")]
-use kube_lockstep::engine::{EngineError, upstream::build};
-#[cfg(feature = "engines")]
-use kube_lockstep::run::Outcome;
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::scenario::{self, AnyScenario, ReadError, Scenario};
 #[cfg(feature = "clusters")]
-use kube_lockstep::{
-    model::rules::{Release, Releases},
-    run::{EngineChoice, Event, Plan, Summary, run_all},
-};
+use kube_autoscaler_models::rules::{Release, Releases};
+#[cfg(feature = "clusters")]
+use kube_lockstep::run_all;
+#[cfg(feature = "clusters")]
+use kube_lockstep_engines::plan::Plan;
+#[cfg(feature = "clusters")]
+use kube_lockstep_engines::registry::EngineChoice;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{AnyScenario, ReadError, Scenario};
+use kube_lockstep_sim::compare::{Known, KnownDisagreement};
+use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Outcome;
+#[cfg(feature = "clusters")]
+use kube_lockstep_sim::run::{Event, Summary};
 
 /// The repository.
 pub fn repository() -> &'static Path {
@@ -175,13 +177,11 @@ fn fixtures_below(root: &Path) -> Vec<PathBuf> {
 /// Returns true if `thing` is unavailable because this machine has no Go to build it: then the
 /// tests that require it are ignored. Any other reason fails them: an unsupported release,
 /// unreachable modules, a broken build.
-#[cfg(feature = "engines")]
 pub fn is_missing<T>(thing: &Result<T, EngineError>) -> bool {
     matches!(thing, Err(EngineError::Unavailable { .. })) && build::find_go(&mut |_, _| {}).is_err()
 }
 
 /// Fails if the scenario no longer shows one of its known disagreements.
-#[cfg(feature = "engines")]
 pub fn still_disagrees(outcome: &Outcome, known: &[KnownDisagreement]) -> Result<(), String> {
     match outcome.resolved_disagreements(known).as_slice() {
         [] => Ok(()),

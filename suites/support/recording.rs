@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use kube_lockstep::engine::recorded::{Recording, Traces};
-use kube_lockstep::model::rules::MinorVersion;
-use kube_lockstep::scenario::Scenario;
-use kube_lockstep::scenario::vpa::VpaScenario;
-use kube_lockstep::trace::header::Build;
-use kube_lockstep::trace::recommender::{self, RecommenderTrace};
-use kube_lockstep::trace::{Trace, text};
+use kube_autoscaler_models::rules::MinorVersion;
+use kube_lockstep_engines::recorded::{Recording, Traces};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::trace::header::Build;
+use kube_lockstep_sim::trace::recommender;
+use kube_lockstep_sim::trace::recommender::RecommenderTrace;
+use kube_lockstep_sim::trace::{Trace, text};
 use similar::TextDiff;
 
 /// The environment variable with which `ci/record` requests the recording of traces.

@@ -8,11 +8,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use kube_autoscaler_models::rules::{AnyReleases, Release, Releases};
 #[cfg(feature = "clusters")]
-use kube_lockstep::engine::embedded;
-use kube_lockstep::engine::{CancellationToken, EngineError, upstream::build};
-use kube_lockstep::model::rules::{AnyReleases, Release, Releases};
+use kube_lockstep_clusters::embedded;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_sim::engine::EngineError;
 use libtest_mimic::{Arguments, Failed, Trial};
+use tokio_util::sync::CancellationToken;
 
 /// A suite that collects its tests, and then runs them.
 pub struct Suite {

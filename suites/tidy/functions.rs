@@ -5,8 +5,6 @@ use std::ops::RangeInclusive;
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
-use crate::imports::is_for_tests;
-
 /// The functions of a source and the lines of its tests.
 pub(crate) struct Outline {
     /// The functions that have a body.
@@ -130,4 +128,13 @@ impl<'ast> Visit<'ast> for Outline {
         }
         visit::visit_trait_item_fn(self, item);
     }
+}
+
+/// `#[test]` and `#[cfg(test)]`.
+fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let is_cfg_test = attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"));
+        is_cfg_test || attribute.path().is_ident("test")
+    })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::failure::Failure;
-use crate::engine::upstream::build;
+use kube_lockstep_engines::upstream::build;
 
 /// The poll interval for locks and files.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -19,10 +19,11 @@ use super::{DEFAULT, StartArgs};
 use crate::cli::failure::Failure;
 use crate::cli::output::{PreparationLog, show};
 use crate::cli::{exit, interrupt};
-use crate::engine::embedded::{self, Options, Running};
-use crate::engine::guard::cluster::REMOVE_FILES;
-use crate::engine::guard::shell;
-use crate::engine::process_group;
+use kube_lockstep_clusters::embedded;
+use kube_lockstep_clusters::embedded::{Options, Running};
+use kube_lockstep_engines::guard::cluster::REMOVE_FILES;
+use kube_lockstep_engines::guard::shell;
+use kube_lockstep_engines::process_group;
 
 /// The maximum time for which another process may hold the lock to check it or to clean up.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);

@@ -10,9 +10,10 @@ use super::super::manifests::{
 use super::super::run::parse_each;
 use super::super::setting::Setting;
 use super::{Args, CURRENT};
-use crate::model::time::Span;
-use crate::scenario::draft::{AutoscalerKind, Draft, DraftError, Drafts, HpaName};
-use crate::scenario::{self, Problem, Scenario};
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_manifests::{AutoscalerKind, Draft, DraftError, Drafts, HpaName};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::{Problem, Scenario};
 
 /// A scenario with its other settings.
 pub(super) struct Subject<'s> {

@@ -4,10 +4,11 @@ use std::io;
 
 use super::{Check, State, program};
 use crate::cli::output::PreparationLog;
-use crate::engine::short_command::output_of;
-use crate::engine::upstream::build;
-use crate::engine::{EngineError, containers, embedded, kubeconfig};
-use crate::model::rules::Release;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_clusters::{containers, embedded, kubeconfig};
+use kube_lockstep_engines::short_command::output_of;
+use kube_lockstep_engines::upstream::build;
+use kube_lockstep_sim::engine::EngineError;
 
 /// The checks of Docker and of each wall-clock engine.
 pub(super) fn checks(release: Release) -> (Option<Check>, Vec<Check>) {

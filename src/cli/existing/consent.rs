@@ -11,13 +11,13 @@ use super::{ContextArgs, ExistingClusterArgs};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{show, tell};
-use crate::engine::options::{ClusterInfo, ExistingCluster};
-use crate::engine::registry::EngineChoice;
-use crate::engine::{containers, kubeconfig};
-use crate::model::rules::Releases;
-use crate::model::time::Span;
-use crate::report::style::{STRONG, WARN, paint};
-use crate::run::Plan;
+use kube_autoscaler_models::rules::Releases;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_clusters::{containers, kubeconfig};
+use kube_lockstep_engines::options::{ClusterInfo, ExistingCluster};
+use kube_lockstep_engines::plan::Plan;
+use kube_lockstep_engines::registry::EngineChoice;
+use kube_lockstep_report::style::{STRONG, WARN, paint};
 
 /// A command of this program for a cluster, named by its context and kubeconfig.
 pub(in crate::cli) fn cluster_command(

@@ -15,7 +15,7 @@ use super::times::Range;
 use super::unreachable::{Unreachable, chain, tls_error};
 use super::{AccessArgs, PrometheusArgs};
 use crate::cli::failure::Failure;
-use crate::engine::input_file;
+use kube_lockstep_engines::input_file;
 
 /// The variable with the password of --user.
 const PASSWORD: &str = "PROMETHEUS_PASSWORD";

@@ -14,10 +14,10 @@ use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{show, tell};
 use crate::cli::whole_file::{Existing, folder, write_whole};
-use crate::report::counted;
-use crate::report::style::{WARN, paint};
-use crate::run::shell_word;
-use crate::scenario::{AnswerOverview, check_answer};
+use kube_lockstep_report::counted;
+use kube_lockstep_report::style::{WARN, paint};
+use kube_lockstep_scenario::{AnswerOverview, check_answer};
+use kube_lockstep_sim::run::shell_word;
 
 /// The most values of a series in one query. Prometheus allows 11,000.
 const MOST_VALUES: i64 = 10_000;

@@ -14,7 +14,7 @@ pub(super) struct Unreachable<'a> {
     /// The URL, without a password.
     pub(super) url: &'a str,
     pub(super) access: &'a AccessArgs,
-    pub(super) error: &'a reqwest::Error,
+    pub error: &'a reqwest::Error,
 }
 
 impl Unreachable<'_> {

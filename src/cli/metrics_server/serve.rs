@@ -10,11 +10,12 @@ use crate::cli::failure::Failure;
 use crate::cli::fixtures::Fixtures;
 use crate::cli::output::show;
 use crate::cli::{existing, exit, interrupt};
-use crate::engine::metrics_server::{
-    self, ClusterSelection, Query, ServedScenario, ServerConfig, ServerError, ServerEvent,
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_clusters::metrics_server;
+use kube_lockstep_clusters::metrics_server::{
+    ClusterSelection, Query, ServedScenario, ServerConfig, ServerError, ServerEvent,
 };
-use crate::model::time::Span;
-use crate::report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
+use kube_lockstep_report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<u8> {
     let selection =

@@ -1,0 +1,121 @@
+//! Events and errors of the metrics server.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::cluster::metrics_api::query::Query;
+use crate::cluster::metrics_api::register::RegistrationError;
+use crate::cluster::provision::existing::port_hint;
+
+/// Events of the server.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "camelCase")]
+pub enum ServerEvent {
+    /// The cluster.
+    Cluster {
+        /// The address of the API server.
+        server: String,
+        /// The version of the cluster.
+        version: String,
+    },
+    /// Leftovers of a dead process were removed.
+    Cleaned {
+        /// The objects.
+        what: Vec<String>,
+    },
+    /// Objects that will be created.
+    Creates {
+        /// The objects.
+        what: Vec<String>,
+    },
+    /// Objects that will be replaced, and restored at the end.
+    Replaces {
+        /// The objects.
+        what: Vec<String>,
+    },
+    /// A note.
+    Note {
+        /// The text.
+        note: String,
+    },
+    /// The server has started.
+    Serving {
+        /// The groups.
+        groups: Vec<&'static str>,
+        /// The address of the listener.
+        address: String,
+        /// The route of the API server, if it is registered.
+        route: Option<String>,
+        /// The instant of t=0.
+        since: Timestamp,
+    },
+    /// A query.
+    Query(Query),
+    /// Objects that were removed at the end.
+    Removed {
+        /// The objects.
+        what: Vec<String>,
+    },
+}
+
+/// The error if the server can't run, or some objects could not be removed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerError {
+    /// The problem.
+    pub what: String,
+    /// A hint.
+    pub hint: Option<String>,
+    /// Whether the command line is wrong.
+    pub of_usage: bool,
+}
+
+impl ServerError {
+    /// An error without a hint, which does not concern the command line.
+    pub fn new(what: impl Into<String>) -> ServerError {
+        ServerError { what: what.into(), hint: None, of_usage: false }
+    }
+
+    /// The error of the HTTP server, with a hint if its port is in use.
+    pub fn of_server(what: String) -> ServerError {
+        ServerError { hint: port_hint(&what).map(str::to_owned), ..ServerError::new(what) }
+    }
+
+    pub(crate) fn usage(what: impl Into<String>, hint: impl Into<String>) -> ServerError {
+        ServerError { what: what.into(), hint: Some(hint.into()), of_usage: true }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+impl From<RegistrationError> for ServerError {
+    fn from(refusal: RegistrationError) -> ServerError {
+        let what = refusal.to_string();
+        match refusal {
+            RegistrationError::Taken(_) => ServerError::usage(
+                what,
+                "--replace-metrics-api replaces it while the server runs, and restores it at the \
+                 end",
+            ),
+            RegistrationError::OtherInstance(..) => {
+                ServerError::usage(what, "stop the other server")
+            }
+            RegistrationError::Unreachable(_) => ServerError {
+                hint: Some(
+                    "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
+                     the API server, for example the gateway of a container network"
+                        .to_owned(),
+                ),
+                ..ServerError::new(what)
+            },
+            RegistrationError::Other(_) => ServerError::of_server(what),
+        }
+    }
+}

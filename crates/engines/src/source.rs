@@ -1,0 +1,266 @@
+//! The engines in virtual time: their controllers, and the creation of instances.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::recorded::{Recorded, RecordedRecommender, Traces};
+use crate::registry::ENGINES;
+use crate::upstream::build;
+use crate::upstream::build::{Artifact, BuildOptions, Progress};
+use crate::upstream::checkout::Checkout;
+use crate::upstream::recommender::UpstreamRecommender;
+use crate::upstream::{TIME_LIMIT, Upstream};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_sim::engine::model::Model;
+use kube_lockstep_sim::engine::model_recommender::ModelRecommender;
+use kube_lockstep_sim::engine::{ControllerKind, Engine, EngineError, Hpa, Session, Vpa};
+
+/// The controller that an engine in virtual time runs.
+#[derive(Clone, Debug)]
+pub enum EngineSource {
+    /// Upstream's controller of a release, built if necessary.
+    Upstream,
+    /// Upstream's controller of a local checkout, built if necessary.
+    Checkout(Checkout),
+    /// A program that implements the engine protocol.
+    Program(PathBuf),
+    /// The reference model.
+    Model,
+    /// Upstream's recorded traces.
+    Recorded(Traces),
+}
+
+/// How a run is limited and stopped.
+#[derive(Clone, Debug)]
+pub struct EngineLimits {
+    /// The timeout for each answer of an engine.
+    pub answer: Duration,
+    /// Whether programs are built, and how a build is stopped.
+    pub builds: BuildOptions,
+}
+
+impl Default for EngineLimits {
+    fn default() -> EngineLimits {
+        EngineLimits { answer: TIME_LIMIT, builds: BuildOptions::default() }
+    }
+}
+
+/// A kind of controller that the engines in virtual time can run.
+pub trait VirtualTimeKind: ControllerKind {
+    /// The program that hosts upstream's controller.
+    const ARTIFACT: Artifact;
+
+    /// True if a program that implements the engine protocol can replace upstream's controller.
+    const TAKES_PROGRAMS: bool;
+
+    /// The release whose rules the model follows for a checkout by default, and the reason.
+    fn rules(checkout: &Checkout) -> (Self::Release, String);
+
+    /// The checkout to build in order to compare it with the rules of a release.
+    fn checkout(checkout: &Checkout, rules: Self::Release) -> Checkout;
+
+    /// The controller that a program runs.
+    fn hosted(host: &Host, release: Self::Release) -> Box<dyn Engine<Self>>;
+
+    /// The reference model.
+    fn model(release: Self::Release) -> Box<dyn Engine<Self>>;
+
+    /// The recorded traces of upstream's controller.
+    fn recorded(release: Self::Release, traces: Traces) -> Box<dyn Engine<Self>>;
+}
+
+/// A program that runs a controller in virtual time.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The program.
+    pub program: PathBuf,
+    /// The engine's name in reports.
+    pub name: Arc<str>,
+    /// True if it is built from a checkout: it may then report any release.
+    pub is_checkout: bool,
+    /// The limits, also of the recommenders beside it.
+    pub limits: EngineLimits,
+}
+
+impl VirtualTimeKind for Hpa {
+    const ARTIFACT: Artifact = Artifact::Host;
+    const TAKES_PROGRAMS: bool = true;
+
+    fn rules(checkout: &Checkout) -> (Release, String) {
+        checkout.rules()
+    }
+
+    fn checkout(checkout: &Checkout, _: Release) -> Checkout {
+        checkout.clone()
+    }
+
+    fn hosted(host: &Host, release: Release) -> Box<dyn Engine> {
+        let Host { program, name, is_checkout, limits } = host.clone();
+        let engine = match is_checkout {
+            true => Upstream::of_checkout(program, name, release),
+            false => Upstream::new(program, release).called(name),
+        };
+        Box::new(engine.with_time_limit(limits.answer).with_builds(limits.builds))
+    }
+
+    fn model(release: Release) -> Box<dyn Engine> {
+        Box::new(Model::new(release))
+    }
+
+    fn recorded(release: Release, traces: Traces) -> Box<dyn Engine> {
+        Box::new(Recorded::new(release, traces))
+    }
+}
+
+impl VirtualTimeKind for Vpa {
+    const ARTIFACT: Artifact = Artifact::Recommender;
+    const TAKES_PROGRAMS: bool = false;
+
+    fn rules(checkout: &Checkout) -> (VpaRelease, String) {
+        checkout.vpa_rules()
+    }
+
+    fn checkout(checkout: &Checkout, rules: VpaRelease) -> Checkout {
+        checkout.clone().with_release(rules)
+    }
+
+    fn hosted(host: &Host, release: VpaRelease) -> Box<dyn Engine<Vpa>> {
+        let Host { program, name, is_checkout, limits } = host.clone();
+        let engine = match is_checkout {
+            true => UpstreamRecommender::of_checkout(program, name, release),
+            false => UpstreamRecommender::new(program, release),
+        };
+        Box::new(engine.with_time_limit(limits.answer))
+    }
+
+    fn model(release: VpaRelease) -> Box<dyn Engine<Vpa>> {
+        Box::new(ModelRecommender::new(kube_lockstep_sim::engine::model::NAME, release))
+    }
+
+    fn recorded(release: VpaRelease, traces: Traces) -> Box<dyn Engine<Vpa>> {
+        Box::new(RecordedRecommender::new(traces, release))
+    }
+}
+
+type Make<K> = dyn Fn() -> Box<dyn Engine<K>> + Send + Sync;
+
+/// An engine of one release that is ready. Each worker of a run makes its own instance.
+pub struct EngineFactory<K: ControllerKind = Hpa> {
+    name: Arc<str>,
+    make: Arc<Make<K>>,
+}
+
+impl EngineSource {
+    /// Prepares the engine of a release.
+    ///
+    /// # Errors
+    /// If the engine is not available on this machine, or its build fails.
+    pub fn prepare<K: VirtualTimeKind>(
+        &self,
+        release: K::Release,
+        limits: &EngineLimits,
+        progress: Progress<'_>,
+    ) -> Result<EngineFactory<K>, EngineError> {
+        let hosted = |program: PathBuf, name: Arc<str>, is_checkout: bool| {
+            let host = Host { program, name: name.clone(), is_checkout, limits: limits.clone() };
+            EngineFactory::new(name, move || K::hosted(&host, release))
+        };
+        Ok(match self {
+            EngineSource::Upstream => {
+                let program = build::ensure(K::ARTIFACT, release, &limits.builds, progress)?;
+                hosted(program, crate::upstream::NAME.into(), false)
+            }
+            EngineSource::Checkout(checkout) => {
+                let program = K::checkout(checkout, release).build(&limits.builds, progress)?;
+                hosted(program, checkout.name().into(), true)
+            }
+            EngineSource::Program(program) if K::TAKES_PROGRAMS => {
+                hosted(program.clone(), name_of_program(program), false)
+            }
+            EngineSource::Program(program) => {
+                return Err(EngineError::Unavailable {
+                    engine: program.display().to_string().into(),
+                    why: "programs do not run VPA scenarios".to_owned(),
+                    hint: "use another engine for VPA scenarios".to_owned(),
+                });
+            }
+            EngineSource::Model => {
+                EngineFactory::new(kube_lockstep_sim::engine::model::NAME.into(), move || {
+                    K::model(release)
+                })
+            }
+            EngineSource::Recorded(traces) => {
+                let traces = traces.clone();
+                EngineFactory::new(crate::recorded::NAME.into(), move || {
+                    K::recorded(release, traces.clone())
+                })
+            }
+        })
+    }
+}
+
+impl<K: ControllerKind> EngineFactory<K> {
+    fn new(
+        name: Arc<str>,
+        make: impl Fn() -> Box<dyn Engine<K>> + Send + Sync + 'static,
+    ) -> EngineFactory<K> {
+        EngineFactory { name, make: Arc::new(make) }
+    }
+
+    /// An engine that could not be prepared: no scenario has a verdict.
+    #[must_use]
+    pub fn broken(release: K::Release, why: &EngineError) -> EngineFactory<K> {
+        let why = why.clone();
+        EngineFactory::new(why.engine().clone(), move || {
+            Box::new(NoEngine::<K> { release, why: why.clone() })
+        })
+    }
+
+    /// The engine's name in reports.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Makes an instance.
+    #[must_use]
+    pub fn make(&self) -> Box<dyn Engine<K>> {
+        (self.make)()
+    }
+}
+
+/// A clone creates engines with the same function.
+impl<K: ControllerKind> Clone for EngineFactory<K> {
+    fn clone(&self) -> EngineFactory<K> {
+        EngineFactory { name: self.name.clone(), make: self.make.clone() }
+    }
+}
+
+/// The name of a program engine: its file name, with a prefix if an engine has the same name.
+pub(crate) fn name_of_program(program: &Path) -> Arc<str> {
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    match ENGINES.iter().any(|engine| engine.name == name) {
+        true => format!("program {name}").into(),
+        false => name.into(),
+    }
+}
+
+struct NoEngine<K: ControllerKind> {
+    release: K::Release,
+    why: EngineError,
+}
+
+impl<K: ControllerKind> Engine<K> for NoEngine<K> {
+    fn name(&self) -> &str {
+        self.why.engine()
+    }
+
+    fn release(&self) -> K::Release {
+        self.release
+    }
+
+    fn open<'a>(&'a mut self, _: &K::Opening) -> Result<Box<dyn Session<K> + 'a>, EngineError> {
+        Err(self.why.clone())
+    }
+}

@@ -1,0 +1,174 @@
+//! Drafts of the same HPAs with other settings, which may scale on other metrics and therefore use
+//! other loads.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::load::{HpaName, Load, Subject};
+use super::objects::Object;
+use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
+use kube_autoscaler_models::api::MetricSpec;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::{ReadError, yaml};
+
+impl Draft {
+    /// The names of the HPAs. Empty: it is the draft of a VPA.
+    #[must_use]
+    pub fn hpa_names(&self) -> Vec<HpaName> {
+        self.hpas.iter().map(|hpa| hpa.name.clone()).collect()
+    }
+
+    /// The manifests of the HPAs, in the field `hpas` as in a scenario.
+    #[must_use]
+    pub fn hpas(&self) -> Value {
+        let manifests = self.hpas.iter().map(|hpa| hpa.hpa.manifest.clone());
+        json!({ "hpas": manifests.collect::<Value>() })
+    }
+
+    /// The end of the scenario.
+    #[must_use]
+    pub fn until(&self) -> Span {
+        self.until
+    }
+
+    /// Sets the end of the scenario.
+    pub fn set_until(&mut self, until: Span) {
+        self.until = until;
+        self.fields["until"] = json!(until.to_string());
+    }
+}
+
+impl Drafts {
+    /// Drafts a scenario again, with other manifests of its HPAs in the form of [`Draft::hpas`].
+    ///
+    /// # Errors
+    /// If a manifest is invalid, or does not fit the options.
+    pub fn redraft(
+        &self,
+        draft: &Draft,
+        manifests: &Value,
+        read: &dyn Fn(&str) -> Result<String, ReadError>,
+    ) -> Result<Draft, DraftError> {
+        let manifests = manifests["hpas"].as_array().map_or(&[][..], Vec::as_slice);
+        let hpas = draft.hpas.iter().zip(manifests).map(|(hpa, manifest)| {
+            if hpa.hpa.manifest == *manifest {
+                return Ok(hpa.clone());
+            }
+            Hpa::read(&replaced(&hpa.object, manifest))
+        });
+        let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
+        let group = Group { hpas: &hpas, vpa: None };
+        let mut again = of_group(&group, draft.target.object.as_ref(), &self.options, read)?;
+        again.suggest_target(&self.others);
+        Ok(again)
+    }
+
+    /// Rejects loads that no autoscaler uses, neither of these drafts nor of others with other
+    /// settings.
+    ///
+    /// # Errors
+    /// The first such load.
+    pub fn check_loads(&self, others: &[&Draft]) -> Result<(), DraftError> {
+        let drafts = || self.list.iter().chain(others.iter().copied());
+        let used: BTreeSet<usize> = drafts().flat_map(|draft| draft.used_loads.clone()).collect();
+        let mut loads = self.options.loads.iter().enumerate();
+        let Some((_, load)) = loads.find(|(index, _)| !used.contains(index)) else {
+            return Ok(());
+        };
+        let is_own = |(index, it): &(usize, &Load)| {
+            used.contains(index)
+                && it.subject.name == load.subject.name
+                && it.subject.is_resource()
+                && it.subject.container.is_some()
+        };
+        let own = self.options.loads.iter().enumerate().find(is_own);
+        if let Some((_, own)) = own.filter(|_| load.subject.container.is_none()) {
+            return Err(without_use(&load.subject, &own.subject));
+        }
+        let hpas: Vec<&Hpa> = drafts().flat_map(|draft| &draft.hpas).collect();
+        let has_vpa = drafts().any(|draft| draft.has_vpa);
+        let error = unused(&load.subject, &hpas, has_vpa, others.is_empty());
+        Err(match (self.vpas_left_out.first(), error) {
+            (Some(vpa), DraftError::Options { what, .. }) if load.subject.is_resource() => {
+                let hint = Some(format!(
+                    "leave out the load, or add --vpa {vpa}, to predict this VPA as well"
+                ));
+                DraftError::Options { what, hint }
+            }
+            (_, error) => error,
+        })
+    }
+}
+
+/// The error of a load that names no container and has no use, because a container has its own.
+fn without_use(load: &Subject, own: &Subject) -> DraftError {
+    let what = format!("--load {load} has no use: --load {own} sets the usage of that container");
+    let hint = Subject { container: Some("CONTAINER".to_owned()), ..load.clone() };
+    let hint =
+        format!("name another container, as in --load {hint}=…, or leave out one of the two");
+    DraftError::Options { what, hint: Some(hint) }
+}
+
+/// An HPA with another manifest, at the same place.
+fn replaced(object: &Object, manifest: &Value) -> Object {
+    // JSON is YAML.
+    let node = yaml::manifests(&manifest.to_string()).ok().and_then(|mut nodes| nodes.pop());
+    let mut replaced = object.clone();
+    if let Some(mut node) = node {
+        (node.line, node.column) = (object.node.line, object.node.column);
+        replaced.node = node;
+    }
+    replaced
+}
+
+/// The error of a load that none of these HPAs uses. Each of them can have several settings.
+fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -> DraftError {
+    let Subject { hpa: only, name, labels, .. } = load;
+    let is_of = |hpa: &&&Hpa| only.as_ref().is_none_or(|only| hpa.name.is(only));
+    let hpas: Vec<&&Hpa> = hpas.iter().filter(is_of).collect();
+    let metrics = || hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
+    let same_name = |metric: &&MetricSpec| metric_name(metric) == Some(name);
+    let subjects = |metrics: Vec<&MetricSpec>| -> BTreeSet<String> {
+        metrics.into_iter().filter_map(subject_of).map(|it| it.to_string()).collect()
+    };
+    if metrics().any(|metric| same_name(&metric)) && labels.is_empty() && !load.is_resource() {
+        let what =
+            format!("--load {load} has no use: each series of {name} has a load with its labels");
+        return DraftError::Options { what, hint: Some("leave it out".to_owned()) };
+    }
+    if metrics().any(|metric| same_name(&metric)) {
+        let of_name = subjects(metrics().filter(same_name).collect());
+        let of_name: Vec<&str> = of_name.iter().map(String::as_str).collect();
+        let labels = Subject { labels: labels.clone(), ..Subject::default() };
+        let what = format!("no HPA scales on {name} with the labels {labels}");
+        let hint = Some(format!("the HPA has the metric {}", of_name.join(", ")));
+        return DraftError::Options { what, hint };
+    }
+    if hpas.is_empty() && has_vpa {
+        let what = format!("a VPA does not use {name}, which has a load");
+        let hint = among(name, "it uses", ["cpu", "memory"]);
+        return DraftError::Options { what, hint };
+    }
+    if has_vpa && load.is_resource() {
+        let what = format!("neither an HPA nor a VPA uses {name}, which has a load");
+        let hint = format!(
+            "leave out the load, or add {name} to `controlledResources` in the policies of the VPA"
+        );
+        let hint = Some(hint);
+        return DraftError::Options { what, hint };
+    }
+    let names: BTreeSet<String> = hpas.iter().map(|hpa| hpa.name.to_string()).collect();
+    let what = match (Vec::from_iter(names).as_slice(), has_vpa) {
+        ([only], true) => format!("neither HPA {only} nor a VPA uses {name}, which has a load"),
+        (_, true) => format!("neither an HPA nor a VPA uses {name}, which has a load"),
+        ([only], false) => format!("HPA {only} does not scale on {name}, which has a load"),
+        (_, false) => format!("no HPA scales on {name}, which has a load"),
+    };
+    let what = if is_only_setting { what } else { format!("{what}, with any of the settings") };
+    let mut names = subjects(metrics().collect());
+    names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
+    let verb = if has_vpa { "they use" } else { "it scales on" };
+    let hint = among(name, verb, names.iter().map(String::as_str));
+    DraftError::Options { what, hint }
+}

@@ -1,0 +1,455 @@
+//! The page of `compare --html`: the figures of all settings, their replicas and metrics in one
+//! chart, and the timeline of each setting.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+
+use super::chart;
+use super::lane::{self, ChartAxis, Lane};
+use super::section::Section;
+use super::share::Share;
+use super::timeline::{Run, Timeline, Value, unit};
+use super::{page, words};
+use crate::comparison::{CAUSES, COLUMNS, Column, ComparisonRow, not_compared, tables};
+use crate::counted;
+use crate::first_difference::{Differing, differing};
+use crate::scale::ValueAxis;
+use kube_autoscaler_models::derivation::MetricDerivation;
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::resolved::Timestamp;
+use kube_lockstep_sim::run::FreeRun;
+
+/// The maximum number of points in time for which the page has values: for each setting, and in
+/// total.
+const MOST_TIMES: usize = 500;
+const MOST_VALUES: usize = 2500;
+
+/// The maximum number of columns of each line in the chart of all settings, and the sum of them.
+const MOST_COLUMNS: usize = 500;
+const ALL_COLUMNS: usize = 1500;
+
+/// The number of columns of the first of many settings.
+const FIRST_COLUMNS: usize = 320;
+
+/// The size that the chart of all settings may have, in bytes.
+const CHART: usize = 70_000;
+
+/// The number of colors beside that of the first setting, and of patterns of dashes.
+const COLORS: usize = 7;
+const PATTERNS: usize = 4;
+
+/// With more settings, only the first one and the selected ones are drawn strongly.
+const MOST_STRONG: usize = 6;
+
+/// A setting to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The name of the setting.
+    pub setting: &'a str,
+    /// The difference from the other settings.
+    pub about: &'a str,
+    /// The scenario with this setting.
+    pub scenario: &'a Arc<Scenario>,
+    /// The prediction.
+    pub run: &'a FreeRun,
+}
+
+/// The page of a comparison. It keeps only what its charts show, so that the predictions need not
+/// be in memory together.
+#[derive(Debug)]
+pub struct Comparison {
+    /// The settings of each HPA.
+    hpas: Vec<Group>,
+    sections: Vec<Section>,
+    share: Share,
+    notes: Vec<String>,
+}
+
+/// The settings of one HPA, which share charts.
+#[derive(Debug)]
+struct Group {
+    namespace: Arc<str>,
+    hpa: Arc<str>,
+    settings: Vec<Series>,
+}
+
+/// The values of a setting: of an HPA, and of the target of that.
+#[derive(Debug)]
+struct Series {
+    name: String,
+    release: String,
+    end: Time,
+    zero: Option<Timestamp>,
+    replicas: Vec<Value>,
+    metrics: Vec<MetricSeries>,
+}
+
+/// The values of a metric.
+#[derive(Debug)]
+struct MetricSeries {
+    /// Name, unit and target.
+    like: MetricDerivation,
+    values: Vec<Value>,
+    target: Vec<Value>,
+}
+
+impl MetricSeries {
+    /// Returns true if the other one is the same metric in the same unit, so that both can have the
+    /// same axis.
+    fn fits(&self, other: &MetricSeries) -> bool {
+        let key =
+            |it: &MetricSeries| (it.like.name.clone(), it.like.source.clone(), unit(&it.like));
+        key(self) == key(other)
+    }
+}
+
+impl Series {
+    fn of(setting: &str, release: &str, timeline: &Timeline<'_>) -> Series {
+        let metrics = timeline.metrics().into_iter().map(|metric| MetricSeries {
+            like: metric.like.clone(),
+            values: metric.values,
+            target: metric.target,
+        });
+        Series {
+            name: setting.to_owned(),
+            release: release.to_owned(),
+            end: timeline.end(),
+            zero: timeline.zero(),
+            replicas: timeline.replicas().spec,
+            metrics: metrics.collect(),
+        }
+    }
+
+    /// `4 replicas, cpu 62%`.
+    fn at(&self, at: Time) -> String {
+        let replicas = value_at(&self.replicas, at);
+        let replicas = replicas.map(|count| counted(count as usize, "replica"));
+        let metrics = self.metrics.iter().filter_map(|metric| {
+            let value = value_at(&metric.values, at)?;
+            Some(format!("{} {}", metric.like.name, words::value(&metric.like, value)))
+        });
+        replicas.into_iter().chain(metrics).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The value that holds at a time.
+fn value_at(values: &[Value], at: Time) -> Option<f64> {
+    let index = values.partition_point(|(from, _)| *from <= at);
+    values.get(index.checked_sub(1)?)?.1
+}
+
+impl Comparison {
+    /// Creates a page for a number of settings; on several releases, each counts several times.
+    #[must_use]
+    pub fn of(settings: usize) -> Comparison {
+        let share = Share::beside(CHART, settings);
+        Comparison { hpas: Vec::new(), sections: Vec::new(), share, notes: Vec::new() }
+    }
+
+    /// Adds a note on the whole comparison.
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Adds a setting.
+    pub fn add(&mut self, compared: Compared<'_>) {
+        let Compared { setting, about, scenario, run } = compared;
+        let section = self.share.fit(|detail| Section::of_model(scenario, run, &[], detail));
+        self.sections.push(section.named(setting, about));
+        let release = &run.trace.release;
+        let drawn = Run::of_model(scenario, run);
+        for timeline in drawn.iter().flat_map(Run::timelines) {
+            let series = Series::of(setting, release, &timeline);
+            let (namespace, hpa) = (&scenario.namespace, &timeline.hpa);
+            let same = |group: &&mut Group| group.namespace == *namespace && group.hpa == *hpa;
+            match self.hpas.iter_mut().find(same) {
+                Some(group) => group.settings.push(series),
+                None => {
+                    let (namespace, hpa) = (namespace.clone(), hpa.clone());
+                    self.hpas.push(Group { namespace, hpa, settings: vec![series] });
+                }
+            }
+        }
+    }
+
+    /// The page, with the figures of all settings.
+    #[must_use]
+    pub fn page(self, rows: &[ComparisonRow]) -> String {
+        let mut releases: Vec<&str> = rows.iter().map(|row| &*row.release).collect();
+        releases.dedup();
+        releases.sort_unstable();
+        releases.dedup();
+        let repeats = rows.iter().filter_map(|row| row.run).max();
+        let mut notes = self.notes;
+        notes.extend(
+            repeats.map(|runs| {
+                format!("The charts show the first of {runs} runs with different noise.")
+            }),
+        );
+        let count = self.hpas.iter().map(|group| group.settings.len()).sum();
+        let is_one_of_several = self.hpas.len() > 1;
+        let drawn = self.hpas.iter().map(|group| Drawn {
+            group,
+            names: group.names(releases.len() > 1, is_one_of_several),
+            count,
+            is_one_of_several,
+        });
+        let drawn: Vec<Drawn<'_>> = drawn.collect();
+        let overview = html! {
+            section.over {
+                (figures(rows))
+                @for drawn in &drawn { (drawn.chart()) }
+            }
+        };
+        let values: Vec<Values> = drawn.iter().map(Drawn::values).collect();
+        let values = serde_json::to_string(&values).unwrap_or_default();
+        page::page(page::Contents {
+            title: "Comparison",
+            subject: &format!("by the model of {}", releases.join(", ")),
+            notes: &notes,
+            overview: Some(overview),
+            values: Some(values),
+            noun: "setting",
+            sections: self.sections,
+        })
+    }
+}
+
+impl Group {
+    /// The names of the settings. Beside other HPAs, names lose a common beginning that names the
+    /// scenario: `shop/web: fast`.
+    fn names(&self, shows_release: bool, is_one_of_several: bool) -> Vec<String> {
+        let scenario = |it: &Series| it.name.split_once(": ").map(|(id, _)| id.to_owned());
+        let first = self.settings.first().and_then(scenario).filter(|_| is_one_of_several);
+        let is_common = first.is_some() && self.settings.iter().all(|it| scenario(it) == first);
+        let short = |it: &Series| match it.name.split_once(": ") {
+            Some((_, name)) if is_common => name.to_owned(),
+            _ => it.name.clone(),
+        };
+        let name = |it: &Series| match shows_release {
+            true => format!("{} on {}", short(it), it.release),
+            false => short(it),
+        };
+        self.settings.iter().map(name).collect()
+    }
+}
+
+/// The charts of the settings of an HPA.
+struct Drawn<'a> {
+    group: &'a Group,
+    names: Vec<String>,
+    /// The number of series of the page.
+    count: usize,
+    is_one_of_several: bool,
+}
+
+impl Drawn<'_> {
+    /// The axis of time of all settings.
+    fn axis(&self) -> ChartAxis {
+        let settings = &self.group.settings;
+        let end = settings.iter().map(|it| it.end).max().unwrap_or(Time::ZERO);
+        let columns = (ALL_COLUMNS / self.count.max(1)).clamp(1, MOST_COLUMNS);
+        ChartAxis::until(end, columns).from(settings.iter().find_map(|it| it.zero))
+    }
+
+    /// The axis for the lines of a setting. Of many settings, the first one is drawn in detail.
+    fn axis_of(&self, index: usize) -> ChartAxis {
+        let axis = self.axis();
+        let is_first_of_many = index == 0 && self.group.settings.len() > MOST_STRONG;
+        let columns = if is_first_of_many { axis.columns.max(FIRST_COLUMNS) } else { axis.columns };
+        axis.in_columns(columns)
+    }
+
+    /// The replicas and metrics of all settings over a common axis of time.
+    fn chart(&self) -> Markup {
+        let axis = self.axis();
+        let labels = axis.labels();
+        let grid = lane::grid(&labels);
+        let Group { namespace, hpa, settings } = self.group;
+        let label = format!("Comparison of the settings of {hpa}; arrow keys select a time");
+        html! {
+            @if self.is_one_of_several { h2 { "HPA " (namespace) "/" (hpa) } }
+            div.fig.compared.many[settings.len() > MOST_STRONG] {
+                div.charts {
+                    (self.replicas(&grid))
+                    @for metric in self.metrics() { (self.metric(metric, axis, &grid)) }
+                    (lane::time(axis, &labels))
+                    div.cur role="slider" tabindex="0" aria-valuenow="0" aria-label=(label) {}
+                }
+                div.panel {}
+            }
+        }
+    }
+
+    fn replicas(&self, grid: &str) -> Markup {
+        let settings = &self.group.settings;
+        let most = settings.iter().map(|it| lane::largest([&it.replicas]));
+        let most = most.fold(0.0, f64::max);
+        let scale = ValueAxis::up_to(most, chart::REPLICAS_HEIGHT, 4, true);
+        // The first setting is drawn last, above the others.
+        let lines = html! {
+            @for (index, setting) in settings.iter().enumerate().rev() {
+                path.l.(class(index)) d=(lane::line(&setting.replicas, self.axis_of(index), &scale))
+                    data-i=(index) {}
+            }
+        };
+        let caption = html! {
+            b { "Replicas" }
+            @for (index, name) in self.names.iter().enumerate() {
+                span.k.(class(index)) data-i=(index) { (name) }
+            }
+        };
+        let about = settings.iter().zip(&self.names);
+        let about = about.map(|(it, name)| format!("{name}: {}", words::changes(&it.replicas)));
+        let about = format!("Replicas. {}", about.collect::<Vec<_>>().join(". "));
+        Lane { caption, about, scale, label: lane::whole, lines, overlay: html! {} }.draw(grid)
+    }
+
+    /// The first one of each metric.
+    fn metrics(&self) -> Vec<&MetricSeries> {
+        let mut different: Vec<&MetricSeries> = Vec::new();
+        for metric in self.group.settings.iter().flat_map(|it| &it.metrics) {
+            if !different.iter().any(|it| it.fits(metric)) {
+                different.push(metric);
+            }
+        }
+        different
+    }
+
+    fn metric(&self, metric: &MetricSeries, axis: ChartAxis, grid: &str) -> Markup {
+        let of = |setting: &'_ Series| setting.metrics.iter().position(|it| it.fits(metric));
+        let series = self.group.settings.iter().enumerate();
+        let series: Vec<(usize, &MetricSeries)> = series
+            .filter_map(|(index, setting)| Some((index, &setting.metrics[of(setting)?])))
+            .collect();
+        let most = series.iter().map(|(_, it)| lane::largest([&it.values, &it.target]));
+        let scale = chart::value_axis(&metric.like, most.fold(0.0, f64::max));
+        let is_dense =
+            |index: usize, it: &MetricSeries| it.values.len() > self.axis_of(index).columns;
+        let lines = html! {
+            @for (index, it) in series.iter().rev() {
+                path.l.aim.(class(*index)) d=(lane::line(&it.target, axis, &scale))
+                    data-i=(index) {}
+                @let axis = self.axis_of(*index);
+                @if is_dense(*index, it) {
+                    path.range.(class(*index)) d=(lane::range(&it.values, axis, &scale))
+                        data-i=(index) {}
+                } @else {
+                    path.l.fine.(class(*index)) d=(lane::line(&it.values, axis, &scale))
+                        data-i=(index) {}
+                }
+            }
+        };
+        let about = format!("{} of all settings", metric.like.title());
+        let caption = html! {
+            b { (metric.like.title()) }
+            span.hint {
+                (words::unit(&metric.like))
+                @if series.iter().any(|(index, it)| is_dense(*index, it)) {
+                    ", from the lowest to the highest value"
+                }
+                "; the dotted lines are the targets"
+            }
+        };
+        let label = chart::value_label(&metric.like);
+        Lane { caption, about, scale, label, lines, overlay: html! {} }.draw(grid)
+    }
+
+    /// The values of all settings at different times, for the script of the page.
+    fn values(&self) -> Values {
+        let axis = self.axis();
+        let settings = &self.group.settings;
+        let of = |at: Time| {
+            let place = (axis.percent(at) * 100.0).round() / 100.0;
+            let values = settings.iter().map(|setting| setting.at(at)).collect();
+            ValuesAt(place, at.to_string(), values)
+        };
+        Values {
+            names: self.names.clone(),
+            classes: (0..settings.len()).map(class).collect(),
+            zero: settings.iter().find_map(|it| it.zero).map(Timestamp::unix_millis),
+            times: times(settings, self.count).into_iter().map(of).collect(),
+        }
+    }
+}
+
+/// The classes of a line, which give it its color and its pattern. The first setting has a color of
+/// its own.
+fn class(index: usize) -> String {
+    let Some(other) = index.checked_sub(1) else { return "c0".to_owned() };
+    format!("c{} d{}", other % COLORS + 1, other / COLORS % PATTERNS)
+}
+
+/// The times at which the replicas of a setting change, and times of reconciles between them. The
+/// page has this number of series.
+fn times(settings: &[Series], count: usize) -> Vec<Time> {
+    let most = (MOST_VALUES / count.max(1)).clamp(2, MOST_TIMES);
+    let sorted = |mut times: Vec<Time>| {
+        times.sort_unstable();
+        times.dedup();
+        times
+    };
+    let thinned = |times: Vec<Time>| {
+        let every = times.len().div_ceil(most / 2).max(1);
+        times.into_iter().step_by(every)
+    };
+    let changes = settings.iter().flat_map(|it| it.replicas.iter().map(|(at, _)| *at)).collect();
+    let metrics = settings.iter().flat_map(|it| it.metrics.first());
+    let reconciles = metrics.flat_map(|it| it.values.iter().map(|(at, _)| *at)).collect();
+    sorted(thinned(sorted(changes)).chain(thinned(sorted(reconciles))).collect())
+}
+
+/// The values for the script.
+#[derive(serde::Serialize)]
+struct Values {
+    names: Vec<String>,
+    classes: Vec<String>,
+    /// The date of t=0, in milliseconds since 1970.
+    zero: Option<i64>,
+    times: Vec<ValuesAt>,
+}
+
+/// A place in percent, its time, and the values of the settings.
+#[derive(serde::Serialize)]
+struct ValuesAt(f64, String, Vec<String>);
+
+/// The table of figures.
+fn figures(rows: &[ComparisonRow]) -> Markup {
+    html! {
+        @for table in tables(rows) {
+            div.wide { table.figures {
+                thead { tr { @for name in &table.head { th scope="col" { (name) } } } }
+                tbody {
+                    @for line in &table.lines {
+                        tr.detail[line.is_detail] {
+                            @for (index, cell) in line.cells.iter().enumerate() {
+                                @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                            }
+                        }
+                    }
+                }
+            } }
+        }
+        @for Differing { sentence, predicted } in differing(rows) {
+            p.note {
+                (sentence)
+                @for predicted in predicted { br; b { (predicted.label()) " " } (predicted.step) }
+            }
+        }
+        @for text in not_compared(rows) { p.note { (text) } }
+        details.notes {
+            summary { "What the columns mean" }
+            (meanings(&COLUMNS))
+            p { "The causes of missing pod-hours add up to “missing”:" }
+            (meanings(&CAUSES))
+        }
+    }
+}
+
+fn meanings(columns: &[Column]) -> Markup {
+    html! {
+        dl { @for column in columns { dt { (column.name) } dd { (column.meaning) } } }
+    }
+}

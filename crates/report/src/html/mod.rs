@@ -1,0 +1,232 @@
+//! A run as one HTML page: a list of scenarios with filters, and the timeline of each scenario.
+//!
+//! The page loads nothing, is valid as HTML and as XML, and works without a network. The charts are
+//! drawn here; the scripts of the page only filter the list (`page.js`) and show the derivation of
+//! the selected tick (`figure.js`). The playground shows [parts](Part) of pages, with `page.css`
+//! and `figure.js`.
+
+mod actions;
+mod chart;
+mod comparison;
+mod detail;
+mod lane;
+mod mark;
+mod page;
+mod panels;
+mod path;
+mod peak;
+mod plain;
+mod predictions;
+mod section;
+mod sections;
+mod share;
+mod ticks;
+mod timeline;
+mod vpa;
+mod words;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+pub use comparison::{Compared, Comparison};
+use detail::Detail;
+pub use predictions::{Predicted, Predictions};
+use section::{ChangeOf, Section, VpaChangeOf};
+use sections::Sections;
+use share::Share;
+
+pub use self::vpa::{Decision, decisions};
+use super::change::Between;
+use super::{CutOff, Report, counted};
+use kube_autoscaler_models::rules::{VpaChange, VpaRelease};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::expect::Unmet;
+use kube_lockstep_sim::run::change::Changed;
+use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
+use kube_lockstep_sim::run::{Event, FreeRun, Setting, Summary};
+
+/// The report as a page. It is written at the end of the run.
+#[derive(Debug)]
+pub struct Html<W> {
+    out: W,
+    setting: Option<Setting>,
+    /// Notes on the whole run.
+    notes: Vec<String>,
+    sections: Sections,
+    share: Share,
+}
+
+impl<W: Write> Html<W> {
+    /// Creates a report that writes to `out`.
+    pub fn new(out: W) -> Html<W> {
+        Html {
+            out,
+            setting: None,
+            notes: Vec::new(),
+            sections: Sections::default(),
+            share: Share::of_page(1),
+        }
+    }
+
+    /// Returns the writer.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn write(&mut self, summary: Option<&Summary>) -> io::Result<()> {
+        let stale = summary.map(|summary| summary.stale_known.as_slice()).unwrap_or_default();
+        let stale = stale
+            .iter()
+            .map(|entry| format!("{entry} no longer disagrees; remove it from divergences.yaml"));
+        let missing = summary.map(|summary| summary.missing.as_slice()).unwrap_or_default();
+        let missing = missing.iter().map(|part| format!("missing: {part}"));
+        self.notes.extend(stale.chain(missing));
+        self.notes.extend(self.sections.note());
+        let subject = self.setting.as_ref().map(|setting| {
+            format!("on {} {}", setting.engine, setting.releases().replace(" - ", "–"))
+        });
+        let text = page::page(page::Contents {
+            title: "Conformance run",
+            subject: &subject.unwrap_or_default(),
+            notes: &self.notes,
+            overview: None,
+            noun: "scenario",
+            sections: std::mem::take(&mut self.sections).list,
+            values: None,
+        });
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Report for Html<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Preparing { .. } => Ok(()),
+            Event::Started { scenarios, setting, note } => {
+                self.share = Share::of_page(*scenarios);
+                self.setting = Some(setting.clone());
+                self.notes.extend(note.clone());
+                Ok(())
+            }
+            Event::Finished(outcome) => {
+                let setting = self.setting.as_ref();
+                let section =
+                    self.share.fit(|detail| Section::of_outcome(outcome, setting, detail));
+                self.sections.add(section);
+                Ok(())
+            }
+            Event::Ended(summary) => self.write(Some(summary)),
+        }
+    }
+
+    fn cut_off(&mut self, cause: CutOff<'_>) -> io::Result<()> {
+        self.notes.push(format!("the run did not finish: {}", cause.why));
+        self.write(None)
+    }
+}
+
+/// The content of one scenario of a page, for another page with the same style.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The notes and the timelines, as HTML.
+    pub body: String,
+    /// The derivations of the ticks, as JSON for `figure.js`.
+    pub panels: String,
+}
+
+impl Part {
+    fn of(section: &Section) -> Part {
+        Part { body: section.content(), panels: section.shown_panels().to_owned() }
+    }
+
+    /// A run of the model alone.
+    #[must_use]
+    pub fn prediction(scenario: &Arc<Scenario>, run: &FreeRun, unmet: &[Unmet]) -> Part {
+        Part::of(&Section::of_model(scenario, run, unmet, Detail::OF_PART))
+    }
+
+    /// A run of the model of the VPA's recommender alone.
+    #[must_use]
+    pub fn recommendations(
+        scenario: &VpaScenario,
+        run: &FreeRecommenderRun,
+        release: VpaRelease,
+    ) -> Part {
+        Part::of(&Section::of_vpa(scenario, run, release, Detail::OF_PART))
+    }
+
+    /// A change between two releases of the VPA's recommender, with the timelines of both.
+    #[must_use]
+    pub fn recommender_change(
+        scenario: &VpaScenario,
+        between: Between<VpaRelease>,
+        changed: &Changed<VpaChange>,
+    ) -> Part {
+        let change = VpaChangeOf::new(scenario, between, changed);
+        Part::of(&Section::of_vpa_change(&change, Detail::OF_PART))
+    }
+
+    /// A change between two releases, with the timelines of both.
+    #[must_use]
+    pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
+        let change = ChangeOf::new(scenario, between, changed);
+        Part::of(&Section::of_change(&change, Detail::OF_PART))
+    }
+}
+
+/// A page for the changes between two releases. `same` is the number of scenarios that did not
+/// change; `skipped` are the ids of those that were not compared, with the reasons.
+#[must_use]
+pub fn changes(
+    between: Between,
+    found: &[(Arc<Scenario>, Changed)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let share = Share::of_page(found.len());
+    let sections = found.iter().map(|(scenario, changed)| {
+        let change = ChangeOf::new(scenario, between, changed);
+        share.fit(|detail| Section::of_change(&change, detail))
+    });
+    let subject = format!("on {} and {}", between.from, between.to);
+    changes_page(&subject, sections.collect(), same, skipped)
+}
+
+/// A page for the changes between two releases of the VPA's recommender, as [`changes`].
+#[must_use]
+pub fn recommender_changes(
+    between: Between<VpaRelease>,
+    found: &[(Arc<VpaScenario>, Changed<VpaChange>)],
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let share = Share::of_page(found.len());
+    let sections = found.iter().map(|(scenario, changed)| {
+        let change = VpaChangeOf::new(scenario, between, changed);
+        share.fit(|detail| Section::of_vpa_change(&change, detail))
+    });
+    let subject = format!("on {} and {}", between.from, between.to);
+    changes_page(&subject, sections.collect(), same, skipped)
+}
+
+fn changes_page(
+    subject: &str,
+    sections: Vec<Section>,
+    same: usize,
+    skipped: &[(String, String)],
+) -> String {
+    let unchanged = format!("{} unchanged", counted(same, "more scenario"));
+    let mut notes: Vec<String> = (same > 0).then_some(unchanged).into_iter().collect();
+    notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));
+    page::page(page::Contents {
+        title: "Changes between releases",
+        subject,
+        notes: &notes,
+        overview: None,
+        noun: "scenario",
+        sections,
+        values: None,
+    })
+}

@@ -1,0 +1,308 @@
+//! A run as JSON: one object per line, and the summary on the last line.
+//!
+//! Times are durations since the start of the scenario in Go's format (`1m30s`).
+
+use super::unmet::{UnmetLine, UnmetOf};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Report, outcome};
+use kube_autoscaler_models::is_default::is_default;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::run::{Event, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict};
+
+/// The report for programs.
+#[derive(Debug)]
+pub struct Json<W> {
+    out: W,
+    run: Option<Setting>,
+}
+
+impl<W: Write> Json<W> {
+    /// Creates a report that writes to `out`.
+    pub fn new(out: W) -> Json<W> {
+        Json { out, run: None }
+    }
+
+    /// Returns the writer.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+impl<W: Write> Report for Json<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Preparing { .. } => Ok(()),
+            Event::Started { setting, .. } => {
+                self.run = Some(setting.clone());
+                Ok(())
+            }
+            Event::Finished(outcome) => line(&mut self.out, &ScenarioLine::of(outcome)),
+            Event::Ended(summary) => {
+                let summary = SummaryFigures::of(summary, self.run.as_ref());
+                line(&mut self.out, &SummaryLine { summary })
+            }
+        }
+    }
+}
+
+/// The version of the JSON output. It changes if a field is renamed or removed, or changes its
+/// meaning; additional fields do not change it.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// An object of the output, with the version of its format.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Versioned<'a, T> {
+    format_version: u32,
+    #[serde(flatten)]
+    object: &'a T,
+}
+
+/// Writes an object as one line, with the version of the format.
+///
+/// # Errors
+/// If writing fails, or if the value is not an object.
+pub fn line(out: &mut dyn Write, object: &impl Serialize) -> io::Result<()> {
+    let versioned = Versioned { format_version: FORMAT_VERSION, object };
+    let mut text = serde_json::to_string(&versioned)?;
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// The fields that tell the kinds of lines apart.
+#[derive(Default, Deserialize)]
+pub struct LineKind {
+    /// The last line of results, of `run` and of `fuzz`.
+    pub summary: Option<serde::de::IgnoredAny>,
+    /// The first line of results of `fuzz`.
+    pub fuzz: Option<serde::de::IgnoredAny>,
+}
+
+impl LineKind {
+    /// The kind of a line. A line that is not JSON has neither field.
+    pub fn of(line: &str) -> LineKind {
+        serde_json::from_str(line).unwrap_or_default()
+    }
+}
+
+/// The line of one scenario, which [`super::results`] reads.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ScenarioLine {
+    pub id: String,
+    pub path: String,
+    pub line: usize,
+    /// Present if the scenario diverges or an expectation is not met.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub requirement: String,
+    pub engine: String,
+    pub release: String,
+    /// The release of the VPA beside an HPA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpa_release: Option<String>,
+    pub verdict: VerdictName,
+    pub ticks: usize,
+    #[serde(alias = "poisoned")]
+    pub not_compared: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<DivergenceLine>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmet: Vec<UnmetLine>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<KnownHit>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+    #[serde(default, alias = "boundaries", skip_serializing_if = "is_default")]
+    pub ambiguous_ticks: usize,
+    #[serde(default, alias = "replays", skip_serializing_if = "is_default")]
+    pub retries: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    pub(super) elapsed_ms: f64,
+}
+
+/// The name of a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum VerdictName {
+    Conforms,
+    Diverges,
+    /// Version 1 of the JSON output calls it `unexpected`.
+    #[serde(rename = "unexpected", alias = "unmet")]
+    Unmet,
+    Inconclusive,
+    Skipped,
+}
+
+/// The first tick that diverges.
+#[derive(Serialize, Deserialize)]
+pub(super) struct DivergenceLine {
+    pub tick: usize,
+    pub at: String,
+    pub fields: Vec<FieldDifference>,
+    pub why: String,
+}
+
+impl ScenarioLine {
+    fn of(outcome: &Outcome) -> ScenarioLine {
+        let (verdict, why, output) = match &outcome.verdict {
+            Verdict::Conforms => (VerdictName::Conforms, None, ""),
+            Verdict::Diverges(_) => (VerdictName::Diverges, None, ""),
+            Verdict::Unmet => (VerdictName::Unmet, None, ""),
+            Verdict::Inconclusive { why, output } => {
+                (VerdictName::Inconclusive, Some(why), output.as_str())
+            }
+            Verdict::Skipped { why } => (VerdictName::Skipped, Some(why), ""),
+        };
+        let explained = matches!(verdict, VerdictName::Diverges | VerdictName::Unmet);
+        ScenarioLine {
+            id: outcome.id.clone(),
+            path: outcome.path.clone(),
+            line: outcome.line,
+            requirement: if explained { outcome.requirement.clone() } else { String::new() },
+            engine: outcome.engine.to_string(),
+            release: outcome.release.clone(),
+            vpa_release: outcome.vpa_release.map(|release| release.to_string()),
+            verdict,
+            ticks: outcome.ticks,
+            not_compared: outcome.not_compared,
+            divergence: match &outcome.verdict {
+                Verdict::Diverges(divergence) => Some(DivergenceLine::of(outcome, divergence)),
+                _ => None,
+            },
+            unmet: UnmetOf::outcome(outcome).lines(&outcome.unmet),
+            known: outcome.known.clone(),
+            notes: outcome.notes.clone(),
+            ambiguous_ticks: outcome.ambiguous_ticks,
+            retries: outcome.retries,
+            why: why.cloned(),
+            output: output.to_owned(),
+            elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
+        }
+    }
+}
+
+impl DivergenceLine {
+    fn of(outcome: &Outcome, divergence: &Divergence) -> DivergenceLine {
+        DivergenceLine {
+            tick: divergence.tick,
+            at: divergence.at.to_string(),
+            fields: divergence.fields.clone(),
+            why: outcome::reason(outcome, divergence).to_owned(),
+        }
+    }
+}
+
+/// The last line of a run.
+#[derive(Serialize, Deserialize)]
+pub struct SummaryLine {
+    pub(crate) summary: SummaryFigures,
+}
+
+/// The figures of a run, and its setting.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummaryFigures {
+    pub(crate) version: String,
+    pub(crate) engine: Option<String>,
+    /// The release; absent if the run had several.
+    pub release: Option<String>,
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+    pub(crate) seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream_path: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time_limit: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) arguments: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shard: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) plan: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) releases: Vec<ReleaseFigures>,
+    #[serde(default, alias = "boundaries", skip_serializing_if = "is_default")]
+    pub(crate) ambiguous_ticks: usize,
+    #[serde(default, alias = "replayed", skip_serializing_if = "is_default")]
+    pub(crate) retried: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stale_known: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) missing: Vec<String>,
+}
+
+/// The number of scenarios by verdict.
+#[derive(Serialize, Deserialize)]
+pub struct Counts {
+    /// All scenarios.
+    pub scenarios: usize,
+    conforms: usize,
+    diverges: usize,
+    /// The scenarios with the verdict [`VerdictName::Unmet`].
+    unmet: usize,
+    inconclusive: usize,
+    skipped: usize,
+    ticks: usize,
+}
+
+/// The figures of one of several releases.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ReleaseFigures {
+    pub release: String,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+impl Counts {
+    fn of(summary: &Summary) -> Counts {
+        Counts {
+            scenarios: summary.scenarios,
+            conforms: summary.conforms,
+            diverges: summary.diverges,
+            unmet: summary.unmet,
+            inconclusive: summary.inconclusive,
+            skipped: summary.skipped,
+            ticks: summary.ticks,
+        }
+    }
+}
+
+impl SummaryFigures {
+    fn of(summary: &Summary, run: Option<&Setting>) -> SummaryFigures {
+        let setting = run.cloned().unwrap_or_default();
+        let limit = setting.time_limit.map(|limit| i64::try_from(limit.as_nanos()));
+        let releases = summary.releases.iter().map(|(release, summary)| ReleaseFigures {
+            release: release.to_string(),
+            counts: Counts::of(summary),
+        });
+        SummaryFigures {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: run.map(|run| run.engine.to_string()),
+            release: run.map(|run| run.release.clone()),
+            counts: Counts::of(summary),
+            seconds: (summary.elapsed.as_secs_f64() * 1e3).round() / 1e3,
+            program: setting.program,
+            upstream_path: setting.checkout,
+            time_limit: limit.map(|limit| Span(limit.unwrap_or(i64::MAX)).to_string()),
+            arguments: setting.replay_args,
+            shard: setting.shard.as_ref().map(Shard::to_string),
+            plan: setting.plan,
+            releases: releases.collect(),
+            ambiguous_ticks: summary.ambiguous_ticks,
+            retried: summary.retried,
+            stale_known: summary.stale_known.clone(),
+            missing: summary.missing.clone(),
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! Decodes a tree with positions into typed structs, by serde.
+//!
+//! Each error has the position of the innermost node that caused it. Serde stops at the first
+//! error, so a file with a misspelled field has only this one; the problems that `resolve` finds
+//! are reported together.
+//!
+//! The YAML library could decode the text itself, with `Spanned` values. A tree is used because
+//! - `resolve` points at any field, also at an absent one or a key, while the typed structs, which
+//!   traces, engines and results share, have no positions;
+//! - a file with an HPA and a VPA is divided before it is decoded (see `split`);
+//! - a placeholder replaces a malformed text, so that all errors are reported together, and renamed
+//!   fields are still read.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, Expected, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
+
+use super::deprecated::new_name;
+use super::error::{Problem, elsewhere, hint_for_another_map, hint_for_another_timeline, suggest};
+use super::forms::FormCheck;
+use super::node::{Key, Node, NodeKind, Scalar, shorten};
+
+/// The expected form of `hpa`.
+pub const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
+
+/// The expected form of `during`.
+const DURING: &str = "a request of the controller, for example {after: getScale}";
+
+/// The type of `metricMissing`, as serde knows it.
+const METRIC_OF_PODS_TYPE: &str = "MetricOfPods";
+
+/// The expected form of `metricMissing`.
+const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
+
+/// The meaning of `null`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nulls {
+    /// A field without a value is an error, as in scenarios.
+    Refused,
+    /// null is the same as absent, as in the Kubernetes API and its manifests.
+    Absent,
+}
+
+/// A decoded value and the malformed texts in it, which were replaced by valid values.
+pub(super) struct Decoded<T> {
+    pub value: T,
+    pub malformed: Vec<Problem>,
+}
+
+/// Decodes a tree. Fails with the first problem.
+pub fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Problem> {
+    let Decoded { value, malformed } = decode_all(node, nulls)?;
+    malformed.into_iter().next().map_or(Ok(value), Err)
+}
+
+/// Decodes a tree, and continues after malformed texts.
+pub(super) fn decode_all<T: DeserializeOwned>(
+    node: &Node,
+    nulls: Nulls,
+) -> Result<Decoded<T>, Problem> {
+    let malformed = RefCell::default();
+    let decoder = Decoder { node, nulls, malformed: &malformed };
+    let value = T::deserialize(decoder).map_err(|fault| {
+        let (line, column) = fault.at.unwrap_or((node.line, node.column));
+        Problem { file: None, line, column, what: fault.what, hint: fault.hint }
+    })?;
+    Ok(Decoded { value, malformed: malformed.into_inner() })
+}
+
+/// An example of a required field.
+fn example(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "apiVersion" => "for example `apiVersion: kube-lockstep.dev/v1alpha1`",
+        "kind" => "`kind: Scenario` for a scenario; the kind of the object for a reference",
+        "requirement" => "state it in one sentence, for example `requirement: It scales up.`",
+        "workload" => "describe the pods, for example `workload: {replicas: 3}`",
+        "until" => "set the duration of the scenario, for example `until: 5m`",
+        "at" => "set the time since the start, for example `at: 30s`",
+        "name" => "for example `name: web`",
+        "replicas" => "a number, for example `replicas: 3`",
+        "labels" => "for example `labels: {app: web}`",
+        "type" => "Pods or Percent for a policy; ScalingActive, for example, for a condition",
+        "value" => "for example `value: 4`",
+        "periodSeconds" => "for example `periodSeconds: 60`",
+        "reason" => "for example `reason: SuccessfulRescale`",
+        "after" => "for example `after: getScale`",
+        _ => return None,
+    })
+}
+
+/// An error whose position may not be set yet.
+#[derive(Debug)]
+pub struct Fault {
+    at: Option<(usize, usize)>,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Fault {
+    fn new(what: String, hint: Option<String>) -> Fault {
+        Fault { at: None, what, hint }
+    }
+
+    fn at(mut self, line: usize, column: usize) -> Fault {
+        self.at.get_or_insert((line, column));
+        self
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl serde::de::Error for Fault {
+    /// The second line of the message, if any, is the hint.
+    fn custom<T: Display>(message: T) -> Fault {
+        let message = message.to_string();
+        match message.split_once('\n') {
+            Some((what, hint)) => Fault::new(what.to_owned(), Some(hint.to_owned())),
+            None => Fault::new(message, None),
+        }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        Fault::new(format!("expected {}, found {found}", describe(expected)), None)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        match found {
+            Unexpected::Signed(number) => Fault::out_of_range(&number.to_string(), expected),
+            _ => Fault::invalid_type(found, expected),
+        }
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
+        let hint = hint_for_another_map(field, expected)
+            .or_else(|| hint_for_another_timeline(field, expected))
+            .map(str::to_owned)
+            .or_else(|| elsewhere(field, expected).map(|at| belongs(field, at)))
+            .or_else(|| suggest(field, expected.iter().copied()));
+        Fault::new(format!("unknown field `{field}`"), hint)
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Fault {
+        let hint = suggest(variant, expected.iter().copied());
+        Fault::new(format!("unknown value {}", shorten(variant)), hint)
+    }
+
+    fn missing_field(field: &'static str) -> Fault {
+        Fault::new(format!("missing field `{field}`"), example(field).map(str::to_owned))
+    }
+}
+
+/// The hint for a field at a wrong place.
+fn belongs(field: &str, at: &str) -> String {
+    match new_name(field) {
+        Some(new) => format!("`{field}` is the old name of `{new}`, which belongs {at}"),
+        None => format!("`{field}` belongs {at}"),
+    }
+}
+
+impl Fault {
+    /// The error for a value of `metricMissing` that has no metric.
+    fn in_metric_missing(mut self, node: &Node) -> Fault {
+        let hint = "`metricMissing` is for a metric of `metrics.pods`, {metric: …, pods: …}; to \
+                    remove pods from metrics.k8s.io, use `metricsMissing`";
+        let is_of_node = |name: &str| node.entry(name).is_some();
+        let unknown = self.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
+        let is_unclear = self.hint.as_ref().is_none_or(|hint| !hint.starts_with("did you mean"));
+        if self.what == "missing field `metric`" || is_unclear && unknown.is_some_and(is_of_node) {
+            self.hint = Some(hint.to_owned());
+        }
+        self
+    }
+
+    fn out_of_range(number: &str, expected: &dyn Expected) -> Fault {
+        let range = match expected.to_string().as_str() {
+            "i32" => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
+            "u32" => format!("a whole number from 0 to {}", u32::MAX),
+            "u16" => format!("a whole number from 0 to {}", u16::MAX),
+            "usize" | "u64" => "a whole number, not negative".to_owned(),
+            other => other.to_owned(),
+        };
+        Fault::new(format!("{number} is out of range: expected {range}"), None)
+    }
+}
+
+/// Describes serde's expectation in the terms of the file.
+fn describe(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "i32" | "i64" | "u16" | "u32" | "u64" | "usize" => "a whole number".to_owned(),
+        "f64" => "a number".to_owned(),
+        "a string" | "string" | "string or map" => "text".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        _ if text.starts_with("variant of enum") => "one of the known values".to_owned(),
+        _ => text,
+    }
+}
+
+/// The probable meaning of a text where a number is expected. Percentages are whole numbers in the
+/// Kubernetes API; fractions are never percentages here.
+pub(super) fn number_hint(text: &str, whole: bool) -> Option<String> {
+    let number = text.trim();
+    let Some(percent) = number.strip_suffix('%').map(str::trim_end) else {
+        let quoted = number.parse::<f64>().is_ok();
+        return quoted.then(|| "write the number without quotes".to_owned());
+    };
+    let fraction = fraction(percent)?;
+    Some(format!("did you mean {}?", if whole { percent } else { &fraction }))
+}
+
+/// Converts a percentage to an exact fraction, in decimal notation.
+pub fn fraction(percent: &str) -> Option<String> {
+    let percent: f64 = percent.parse().ok().filter(|percent: &f64| percent.is_finite())?;
+    let fraction = format!("{:.6}", percent / 100.0);
+    Some(fraction.trim_end_matches('0').trim_end_matches('.').to_owned())
+}
+
+/// The probable meaning of a value of another shape: a scalar in place of a map that contains it,
+/// or one element in place of a list.
+pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
+    let Some(scalar) = node.scalar() else {
+        if expected.starts_with("a set of pods")
+            && let Some((_, metric)) = node.entry("metric")
+        {
+            return Some(match metric.scalar() {
+                Some(Scalar::Text(name @ ("cpu" | "memory"))) => {
+                    format!("did you mean `resourceMissing: {{pods: …, resource: {name}}}`?")
+                }
+                _ => format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"),
+            });
+        }
+        let hint = match node.kind {
+            NodeKind::Map(_) if expected == "text" && node.entry("message").is_some() => {
+                "write only the message, as text"
+            }
+            NodeKind::Map(_) if expected == "a list" => {
+                "write a list with one element as `[{…}]`, or begin the element with `- `"
+            }
+            NodeKind::List(_) if expected.ends_with("(a map)") => "remove the `- ` or the brackets",
+            _ => return None,
+        };
+        return Some(hint.to_owned());
+    };
+    if expected == METRIC_OF_PODS {
+        return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".to_owned());
+    }
+    let map = match (expected, scalar) {
+        (MANIFEST, Scalar::Text(path)) => format!("{{file: {path}}}"),
+        ("a workload (a map)", Scalar::Int(replicas)) => format!("{{replicas: {replicas}}}"),
+        ("a container (a map)", Scalar::Text(name)) => format!("{{name: {name}}}"),
+        ("a map, for example {pending: 2s, ready: 10s}", Scalar::Text(after)) => {
+            format!("{{ready: {after}}}")
+        }
+        (DURING, Scalar::Text(request)) => format!("{{after: {request}}}"),
+        ("{code: …, reason: …, message: …}", Scalar::Int(code)) => {
+            format!("{{code: {code}, message: \"…\"}}")
+        }
+        ("a list", Scalar::Text(text)) => format!("[{text}]"),
+        _ => return None,
+    };
+    Some(format!("did you mean {map}?"))
+}
+
+#[derive(Clone, Copy)]
+struct Decoder<'n> {
+    node: &'n Node,
+    nulls: Nulls,
+    malformed: &'n RefCell<Vec<Problem>>,
+}
+
+impl<'n> Decoder<'n> {
+    fn mismatch(&self, expected: &dyn Expected) -> Fault {
+        let expected = describe(expected);
+        let hint = match self.node.scalar() {
+            Some(Scalar::Null) => Some("a value is missing after the colon".to_owned()),
+            Some(Scalar::Text(text)) if expected == "true or false" => match text {
+                "true" | "false" => Some("remove the quotes".to_owned()),
+                "yes" | "on" | "Yes" | "On" => Some("did you mean `true`?".to_owned()),
+                "no" | "off" | "No" | "Off" => Some("did you mean `false`?".to_owned()),
+                _ => None,
+            },
+            Some(Scalar::Text(text)) if expected.ends_with("number") => {
+                number_hint(text, expected == "a whole number")
+            }
+            Some(_) if expected == "text" => Some("put the value in quotes".to_owned()),
+            _ => shape_hint(&expected, self.node),
+        };
+        let what = format!("expected {expected}, found {}", self.node.describe());
+        Fault::new(what, hint).at(self.node.line, self.node.column)
+    }
+
+    fn with_position<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+        result.map_err(|fault| fault.at(self.node.line, self.node.column))
+    }
+
+    fn list<V: Visitor<'n>>(self, items: &'n [Node], visitor: V) -> Result<V::Value, Fault> {
+        self.with_position(visitor.visit_seq(Items { rest: items.iter(), parent: self }))
+    }
+
+    fn map<V: Visitor<'n>>(self, fields: &'n [(Key, Node)], visitor: V) -> Result<V::Value, Fault> {
+        self.with_position(visitor.visit_map(Entries {
+            rest: fields.iter(),
+            value: None,
+            parent: self,
+        }))
+    }
+
+    /// Decodes a text of a form. A malformed text is reported, and the visitor receives a valid
+    /// text in its place.
+    fn text<V: Visitor<'n>>(
+        self,
+        form: &FormCheck,
+        text: &str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let Err(malformed) = (form.check)(text) else {
+            return self.with_position(visitor.visit_str(text));
+        };
+        self.malformed.borrow_mut().push(Problem {
+            file: None,
+            line: self.node.line,
+            column: self.node.column,
+            what: malformed.what,
+            hint: malformed.hint,
+        });
+        self.with_position(visitor.visit_str(form.fallback))
+    }
+}
+
+/// Methods of the trait that accept only numbers.
+macro_rules! numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+            match self.node.scalar() {
+                Some(Scalar::Int(number)) => self.with_position(visitor.visit_i64(number)),
+                Some(Scalar::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                    self.with_position(visitor.visit_i64(number as i64))
+                }
+                // A whole number that is larger than those of serde.
+                Some(Scalar::Float(number)) if number.fract() == 0.0 => {
+                    let text = match &self.node.kind {
+                        NodeKind::Scalar { text, .. } => text.as_str(),
+                        NodeKind::List(_) | NodeKind::Map(_) => "the number",
+                    };
+                    self.with_position(Err(Fault::out_of_range(text, &visitor)))
+                }
+                _ => Err(self.mismatch(&visitor)),
+            }
+        }
+    )*};
+}
+
+impl<'n> Deserializer<'n> for Decoder<'n> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            NodeKind::List(items) => self.list(items, visitor),
+            NodeKind::Map(entries) => self.map(entries, visitor),
+            NodeKind::Scalar { .. } => self.with_position(match self.node.scalar() {
+                Some(Scalar::Bool(value)) => visitor.visit_bool(value),
+                Some(Scalar::Int(number)) => visitor.visit_i64(number),
+                Some(Scalar::Float(number)) => visitor.visit_f64(number),
+                Some(Scalar::Text(text)) => visitor.visit_str(text),
+                Some(Scalar::Null) | None => visitor.visit_unit(),
+            }),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Bool(value)) => self.with_position(visitor.visit_bool(value)),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
+    fn deserialize_f64<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Int(number)) => self.with_position(visitor.visit_f64(number as f64)),
+            Some(Scalar::Float(number)) => self.with_position(visitor.visit_f64(number)),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_f32<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Text(text)) => self.with_position(visitor.visit_str(text)),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match (self.node.is_null(), self.nulls) {
+            (true, Nulls::Absent) => self.with_position(visitor.visit_none()),
+            (true, Nulls::Refused) => {
+                let hint = "a value is missing after the colon; write `{}` for an empty map";
+                let what = "expected a value, found nothing".to_owned();
+                Err(Fault::new(what, Some(hint.to_owned())).at(self.node.line, self.node.column))
+            }
+            (false, _) => self.with_position(visitor.visit_some(self)),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'n>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        if let Some(form) = FormCheck::named(name) {
+            return match &self.node.kind {
+                NodeKind::Scalar { text, .. } if !self.node.is_null() => {
+                    self.text(form, text, visitor)
+                }
+                NodeKind::Map(entries) if form.or_map => self.map(entries, visitor),
+                _ => Err(self.mismatch(&visitor)),
+            };
+        }
+        self.with_position(visitor.visit_newtype_struct(self))
+    }
+
+    fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            NodeKind::List(items) => self.list(items, visitor),
+            NodeKind::Scalar { .. } | NodeKind::Map(_) => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.kind {
+            NodeKind::Map(entries) => self.map(entries, visitor),
+            NodeKind::Scalar { .. } | NodeKind::List(_) => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'n>>(
+        self,
+        name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let result = self.deserialize_map(visitor);
+        match name {
+            METRIC_OF_PODS_TYPE => result.map_err(|fault| fault.in_metric_missing(self.node)),
+            _ => result,
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'n>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        match self.node.scalar() {
+            Some(Scalar::Text(text)) => {
+                let variant: StrDeserializer<'_, Fault> = StrDeserializer::new(text);
+                self.with_position(visitor.visit_enum(variant))
+            }
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    serde::forward_to_deserialize_any! {
+        <V: Visitor<'n>>
+        char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any i128 u128
+    }
+}
+
+struct Items<'n> {
+    rest: std::slice::Iter<'n, Node>,
+    parent: Decoder<'n>,
+}
+
+impl<'n> SeqAccess<'n> for Items<'n> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'n>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Fault> {
+        let decoder = self.rest.next().map(|node| Decoder { node, ..self.parent });
+        decoder.map(|decoder| decoder.with_position(seed.deserialize(decoder))).transpose()
+    }
+}
+
+struct Entries<'n> {
+    rest: std::slice::Iter<'n, (Key, Node)>,
+    value: Option<&'n Node>,
+    parent: Decoder<'n>,
+}
+
+impl<'n> MapAccess<'n> for Entries<'n> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'n>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Fault> {
+        let Some((key, value)) = self.rest.next() else { return Ok(None) };
+        self.value = Some(value);
+        let text: StrDeserializer<'_, Fault> = StrDeserializer::new(&key.text);
+        seed.deserialize(text).map(Some).map_err(|fault| fault.at(key.line, key.column))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
+        let decoder = Decoder { node, ..self.parent };
+        decoder.with_position(seed.deserialize(decoder))
+    }
+}

@@ -1,0 +1,391 @@
+//! The problems of a file: position, description, and probable meaning.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use super::action::Action;
+use super::event::variants;
+use super::vpa::VpaAction;
+
+/// The hint for a file that may be a manifest instead of a scenario.
+pub const READS_MANIFESTS: &str =
+    "`kube-lockstep predict -f FILE` and `compare -f FILE` read manifests";
+
+/// A file that is not a valid scenario, with all its problems.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Error {
+    /// The file as the user named it.
+    pub path: String,
+    /// The problems, sorted by position. Never empty.
+    pub problems: Vec<Problem>,
+}
+
+/// One problem of a file.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Problem {
+    /// The file, if the problem is in the manifest that the scenario refers to.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// The problem and the expectation.
+    pub what: String,
+    /// The solution.
+    pub hint: Option<String>,
+}
+
+/// Why a file that a scenario or a load names can't be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The problem, after `FILE can't be read: `.
+    pub what: String,
+    /// The solution. None: the path may be wrong.
+    pub hint: Option<String>,
+}
+
+impl ReadError {
+    /// The problem of a scenario, and its hint.
+    pub(super) fn problem_of(self, path: &str) -> (String, String) {
+        let hint = self.hint.unwrap_or_else(|| "the path is relative to the scenario".to_owned());
+        (format!("{path} can't be read: {}", self.what), hint)
+    }
+}
+
+impl From<String> for ReadError {
+    fn from(what: String) -> ReadError {
+        ReadError { what, hint: None }
+    }
+}
+
+impl From<&str> for ReadError {
+    fn from(what: &str) -> ReadError {
+        ReadError::from(what.to_owned())
+    }
+}
+
+/// Problems in the order in which they are found, each once.
+#[derive(Default)]
+pub struct DistinctProblems {
+    list: Vec<Problem>,
+    known: HashSet<Problem>,
+}
+
+impl DistinctProblems {
+    /// Adds a problem, unless it was added before.
+    pub fn add(&mut self, problem: Problem) {
+        if self.known.insert(problem.clone()) {
+            self.list.push(problem);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// All problems, in the order in which they were added.
+    pub fn into_list(self) -> Vec<Problem> {
+        self.list
+    }
+}
+
+/// The most characters of a word in a message: a file may contain words of megabytes.
+const MOST_OF_A_WORD: usize = 200;
+/// The most characters of a message.
+const MOST_OF_A_MESSAGE: usize = 4000;
+
+impl Error {
+    /// The problems of a file. Long values in their messages are cut.
+    pub fn new(path: &str, mut problems: Vec<Problem>) -> Error {
+        for Problem { what, hint, .. } in &mut problems {
+            shorten_values(what);
+            hint.iter_mut().for_each(shorten_values);
+        }
+        Error { path: path.to_owned(), problems }
+    }
+}
+
+/// Cuts the long words of a message, and a message of very many words.
+fn shorten_values(message: &mut String) {
+    if message.len() > MOST_OF_A_WORD {
+        let words = message.split_inclusive(char::is_whitespace);
+        let short: String = words.map(|word| start(word, MOST_OF_A_WORD)).collect();
+        *message = start(&short, MOST_OF_A_MESSAGE).into_owned();
+    }
+}
+
+/// At most so many characters of a text.
+fn start(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// One line `file:line:column: what` for each problem, with its hint indented below.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            let file = problem.file.as_ref().unwrap_or(&self.path);
+            write!(f, "{file}:{}:{}: {}", problem.line, problem.column, problem.what)?;
+            if let Some(hint) = &problem.hint {
+                write!(f, "\n  hint: {hint}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The message that an API server rejects an object: `name` is its kind.
+pub fn rejection(name: &str, message: impl fmt::Display) -> String {
+    format!("the API server rejects this {name}: {message}")
+}
+
+/// The most similar value as "did you mean", or else the possible values.
+pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let meant = SYNONYMS.iter().find(|(word, meant)| *word == typed && known.contains(meant));
+    if let Some(best) = meant.map(|(_, meant)| *meant).or_else(|| nearest(typed, &known)) {
+        return Some(format!("did you mean `{best}`?"));
+    }
+    match known.as_slice() {
+        [] => None,
+        [only] => Some(format!("expected `{only}`")),
+        many => Some(format!("expected one of {}", many.join(", "))),
+    }
+}
+
+/// Names in other tools that are not similar to the names here.
+const SYNONYMS: [(&str, &str); 10] = [
+    ("expectations", "expect"),
+    ("assert", "expect"),
+    ("assertions", "expect"),
+    ("events", "timeline"),
+    ("steps", "timeline"),
+    ("duration", "until"),
+    ("end", "until"),
+    ("description", "requirement"),
+    ("deployment", "workload"),
+    ("victim", "scaleDownOrder"),
+];
+
+/// The longest word for which a similar one is searched, in bytes.
+const MAX_WORD: usize = 100;
+
+/// The most similar known word, if any is similar enough.
+fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |text: &str| -> String {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect()
+    };
+    let typed = plain(typed);
+    if typed.is_empty() || typed.len() > MAX_WORD {
+        return None;
+    }
+    // A flag without its long prefix, or a field with an additional word.
+    let contained = |word: &str| {
+        typed.len() >= 4 && word.ends_with(&typed) || word.len() >= 4 && typed.ends_with(word)
+    };
+    let distance = |word: &str| match contained(word) {
+        true => usize::from(typed != word),
+        false => strsim::osa_distance(&typed, word),
+    };
+    let (distance, best) =
+        known.iter().map(|word| (distance(&plain(word)), *word)).min_by_key(|(far, _)| *far)?;
+    (distance <= typed.chars().count().div_ceil(3)).then_some(best)
+}
+
+/// The correct places of fields that are often written one level too high or too low.
+const PLACES: [(&str, &[&str]); 13] = [
+    ("next to `load`: {name: cpu, load: …, limit: …}", &["limit"]),
+    ("under `metrics.sampling`", &["window", "lag", "resolution"]),
+    ("under `workload.startup`", &["pending", "ready"]),
+    ("to a container, in the list `workload.containers`", &["requests"]),
+    (
+        "under `workload`",
+        &[
+            "replicas",
+            "quota",
+            "containers",
+            "labels",
+            "selector",
+            "age",
+            "startup",
+            "scaleDownOrder",
+            "victims",
+            "termination",
+            "readyWhileTerminating",
+        ],
+    ),
+    ("to a usage, in the list `metrics.resource`", &["perPod", "load"]),
+    ("under `metrics`", &["resource", "sampling"]),
+    ("under `controller`", &["flags", "featureGates"]),
+    ("under `spec` of the HPA", &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"]),
+    ("under `spec.behavior` of the HPA", &["scaleUp", "scaleDown"]),
+    (
+        "under `scaleUp` or `scaleDown` of the HPA's behavior",
+        &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
+    ),
+    ("under `target` of the metric", &["averageUtilization", "averageValue"]),
+    ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
+];
+
+/// The correct place of actions.
+const IN_TIMELINE: &str = "to an event, in the list `timeline`";
+
+/// The correct place of `metricMissing` in the usage of a resource.
+const IN_TIMELINE_FOR_A_RESOURCE: &str =
+    "to an event, in the list `timeline`; for cpu and memory, use `metricsMissing` there";
+
+/// The meaning of fields that are similar to those of another kind of map: the fields, a field of
+/// the map in which they are, and the hint.
+const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 11] = [
+    (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
+    (
+        &["vpaRelease", "recommender", "updater", "checkpoints"],
+        "otherNamespaces",
+        "the scenario has no VPA: add `vpa`, or remove the field",
+    ),
+    (
+        &["vpaRelease"],
+        "script",
+        "remove the field, which requires an HPA and a VPA; `--release` selects the release of \
+         the VPA, and `releases` limits the scenario to some releases",
+    ),
+    (
+        &["updater"],
+        "script",
+        "remove the field: without an HPA, only the recommender runs, and no updater",
+    ),
+    (
+        &["scaleDownOrder", "victims"],
+        "script",
+        "remove the field, which requires an HPA: a VPA does not change the number of replicas",
+    ),
+    (
+        &["tolerance", "toleranceTicks"],
+        "every",
+        "did you mean `toleranceTicks`? It belongs next to `series`",
+    ),
+    (
+        &["utilization", "averageUtilization"],
+        "currentReplicas",
+        "did you mean `metrics: [{name: cpu, utilization: 80}]`?",
+    ),
+    (
+        &["averageValue"],
+        "currentReplicas",
+        "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
+    ),
+    (
+        &["scaleDownOrder", "scaleDownFirst", "victims"],
+        "podLabels",
+        "a VPA does not change the replicas: remove the field, which only a scenario with an HPA \
+         can have",
+    ),
+    (&["cpu", "memory"], "lowerBound", "did you mean `target: {cpu: …, memory: …}`?"),
+    (
+        &["replicas", "desiredReplicas", "currentReplicas"],
+        "lowerBound",
+        "a VPA does not change the replicas: remove the field; if the scenario also has an HPA, \
+         write a separate expectation for its replicas",
+    ),
+];
+
+/// The hint for a field that belongs to another kind of map.
+pub(super) fn hint_for_another_map(field: &str, here: &[&str]) -> Option<&'static str> {
+    let found = FIELDS_OF_OTHER_MAPS
+        .iter()
+        .find(|(fields, of, _)| fields.contains(&field) && here.contains(of));
+    found.map(|(_, _, hint)| *hint)
+}
+
+/// The hint for an action of the other kind of scenario: with an HPA, or with a VPA.
+pub(super) fn hint_for_another_timeline(field: &str, here: &[&str]) -> Option<&'static str> {
+    let of_hpa = variants::<Action>().contains(&field);
+    let of_vpa = variants::<VpaAction>().contains(&field);
+    if of_hpa && here.contains(&"restartRecommender") {
+        Some("remove the event: this action requires an HPA")
+    } else if of_vpa && here.contains(&"restartController") {
+        Some("the scenario has no VPA: add `vpa`, or remove the event")
+    } else {
+        None
+    }
+}
+
+/// The correct place of a field that is known, but not valid here.
+pub fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
+    // The usage of the containers of a pod is not a field of all metrics.
+    if field == "containers" && here.contains(&"perPod") {
+        return None;
+    }
+    if nearest(field, here).is_some() {
+        return None;
+    }
+    if field == "metricMissing" && here.contains(&"perPod") && here.contains(&"containers") {
+        return Some(IN_TIMELINE_FOR_A_RESOURCE);
+    }
+    // A map with another field of the place is at the right place, but can't have the field.
+    let is_here = |fields: &[&str]| fields.iter().any(|it| here.contains(it));
+    if let Some((place, fields)) = PLACES.iter().find(|(_, fields)| fields.contains(&field)) {
+        return (!is_here(fields)).then_some(*place);
+    }
+    let actions = variants::<Action>();
+    (actions.contains(&field) && !is_here(actions)).then_some(IN_TIMELINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelled_word_has_a_suggestion() {
+        let fields = ["averageUtilization", "averageValue", "type", "value", "Utilization"];
+        for (typed, meant) in [
+            ("averageUtilisation", "averageUtilization"),
+            ("AverageValue", "averageValue"),
+            ("average_value", "averageValue"),
+            ("tpye", "type"),
+            ("utilization", "Utilization"),
+        ] {
+            assert_eq!(suggest(typed, fields), Some(format!("did you mean `{meant}`?")));
+        }
+        let none = suggest("quota", fields).expect("a list");
+        assert_eq!(
+            none,
+            "expected one of averageUtilization, averageValue, type, value, Utilization"
+        );
+    }
+
+    #[test]
+    fn names_of_other_tools_have_a_suggestion() {
+        let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
+        assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
+        let elsewhere = suggest("expectations", ["cpu", "memory"]);
+        assert_eq!(elsewhere.as_deref(), Some("expected one of cpu, memory"));
+    }
+
+    #[test]
+    fn a_field_at_the_wrong_place_has_a_hint() {
+        let in_entry = ["name", "perPod"];
+        assert_eq!(elsewhere("metricMissing", &in_entry), Some(IN_TIMELINE));
+        assert_eq!(elsewhere("metricsMissing", &["hpa", "metrics", "until"]), Some(IN_TIMELINE));
+        assert_eq!(elsewhere("metricsMissing", &["at", "for", "podsDeleted"]), None);
+        assert_eq!(elsewhere("quota", &in_entry), Some("under `workload`"));
+        assert_eq!(elsewhere("quota", &["replicas", "podLabels"]), None);
+    }
+
+    #[test]
+    fn a_flag_without_its_prefix_has_a_suggestion() {
+        let flags =
+            ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
+        let hint = suggest("sync-period", flags);
+        assert_eq!(hint.as_deref(), Some("did you mean `horizontal-pod-autoscaler-sync-period`?"));
+    }
+}

@@ -1,0 +1,402 @@
+//! The expectations of scenarios, and their form in scenario files.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::expected_metric::ExpectedMetric;
+use super::releases::ReleaseRange;
+use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
+use kube_autoscaler_models::is_default::is_default;
+use kube_autoscaler_models::time::{Span, Time};
+
+/// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the
+/// expected values; or one of `atMost`, `series` and `sequence` alone.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "an expectation, for example {tick: 1, replicas: 6}")]
+#[schemars(rename = "Expect")]
+#[schemars(extend(
+    "oneOf" = [
+        {"required": ["tick"]},
+        {"required": ["at"]},
+        {"required": ["always"]},
+        {"required": ["never"]},
+        {"required": ["within"]},
+        {"required": ["atMost"]},
+        {"required": ["series"]},
+        {"required": ["sequence"]},
+    ],
+    "anyOf" = [
+        {"required": ["atMost"]},
+        {"required": ["series"]},
+        {"required": ["sequence"]},
+        {"required": ["replicas"]},
+        {"required": ["desiredReplicas"]},
+        {"required": ["currentReplicas"]},
+        {"required": ["metrics"]},
+        {"required": ["conditions"]},
+        {"required": ["events"]},
+        {"required": ["rescaled"]},
+        {"required": ["error"]},
+    ],
+))]
+pub struct Expectation {
+    /// The releases that the expectation applies to. Default: all releases of the scenario.
+    #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
+    pub releases: ReleaseRange,
+    /// Restricts the expectation, and the count of reconciles, to the HPA of this name. Default:
+    /// all HPAs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hpa: Option<Arc<str>>,
+    /// At the n-th reconcile, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub tick: Option<u32>,
+    /// At the last reconcile at or before this time.
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    /// At every reconcile between two times; `{}`: in the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always: Option<Between>,
+    /// At no reconcile between two times; `{}`: in the whole run. If several values
+    /// are given, they do not all hold at the same reconcile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub never: Option<Between>,
+    /// At some reconcile at most this long after `of`.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub within: Option<Span>,
+    /// With `within`: the beginning of the period. Default 0s.
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub of: Option<Time>,
+    /// The time from which `at`, `always`, `never`, `within` and `series` count. Default: the start
+    /// of the scenario. The first reconcile is one sync period later in releases before 1.37.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub since: Since,
+    /// A limit on the number of changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<AtMost>,
+    /// The target's replicas at regular times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<ExpectedSeries>,
+    /// All numbers of replicas of the target in the whole run, in order, from the initial number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), inner(range(min = 0)))]
+    pub sequence: Option<Vec<i32>>,
+    /// With `tick`, `at` or `series`: the values may also be those of a reconcile up to this many
+    /// ticks earlier or later. Default 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tolerance_ticks: u32,
+    /// The target's replicas after the reconcile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<NumberRange>,
+    /// `status.desiredReplicas`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired_replicas: Option<NumberRange>,
+    /// `status.currentReplicas`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_replicas: Option<NumberRange>,
+    /// Values that `status.currentMetrics` must contain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<ExpectedMetric>,
+    /// Conditions that the status must contain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ExpectedCondition>,
+    /// Events that the reconcile must record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ExpectedEvent>,
+    /// Whether the reconcile changed the replicas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rescaled: Option<bool>,
+    /// A substring of the reconcile's error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Line in the file, from 1.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+impl Expectation {
+    /// The time of the expectation, in a scenario that ends at `until`.
+    #[must_use]
+    pub fn when(&self, until: Time) -> When {
+        if let Some(when) = self.timing().when(until) {
+            when
+        } else if let Some(series) = &self.series {
+            When::Series(series.clone())
+        } else if let Some(replicas) = &self.sequence {
+            When::Sequence(replicas.clone())
+        } else {
+            When::Whole
+        }
+    }
+
+    /// The fields for the time, except `atMost`, `series` and `sequence`.
+    pub fn timing(&self) -> Timing<'_> {
+        let Expectation { tick, at, within, of, .. } = *self;
+        Timing { tick, at, always: self.always.as_ref(), never: self.never.as_ref(), within, of }
+    }
+}
+
+/// The fields that set the time of an expectation for an HPA or a VPA.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing<'a> {
+    /// The number of a reconcile, or of a run of the recommender, from 1.
+    pub tick: Option<u32>,
+    /// Selects the last tick at or before this time.
+    pub at: Option<Time>,
+    /// Selects every tick in this period.
+    pub always: Option<&'a Between>,
+    /// Requires that no tick in this period matches.
+    pub never: Option<&'a Between>,
+    /// Requires a matching tick in a period of this length.
+    pub within: Option<Span>,
+    /// With `within`: the beginning of the period.
+    pub of: Option<Time>,
+}
+
+impl Timing<'_> {
+    /// The time, in a scenario that ends at `until`. `None`: no field is set.
+    pub fn when(self, until: Time) -> Option<When> {
+        let ends =
+            |between: &Between| (between.from.unwrap_or_default(), between.to.unwrap_or(until));
+        Some(if let Some(tick) = self.tick {
+            When::Tick(usize::try_from(tick).unwrap_or(usize::MAX))
+        } else if let Some(at) = self.at {
+            When::At(at)
+        } else if let Some((from, to)) = self.always.map(ends) {
+            When::Always(from, to)
+        } else if let Some((from, to)) = self.never.map(ends) {
+            When::Never(from, to)
+        } else {
+            When::Within { of: self.of.unwrap_or_default(), span: self.within? }
+        })
+    }
+}
+
+/// The time from which the times of an expectation count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Since {
+    /// The start of the scenario.
+    #[default]
+    Start,
+    /// The first reconcile of the run, or of the expectation's HPA.
+    FirstReconcile,
+}
+
+/// A span of the run, both ends included.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map: {from: …, to: …}, or {} for the whole run")]
+pub struct Between {
+    /// Default: the start.
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// Default: the end.
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub to: Option<Time>,
+}
+
+/// A limit on the number of changes: exactly one of `directionChanges` and `rescales`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map such as {rescales: 1, in: 10m}")]
+#[schemars(extend("oneOf" = [
+    {"required": ["directionChanges"]},
+    {"required": ["rescales"]},
+]))]
+pub struct AtMost {
+    /// Changes of direction: up after down, down after up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction_changes: Option<u32>,
+    /// Changes of the replicas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rescales: Option<u32>,
+    /// Within any period of this length. Default: in the whole run.
+    #[serde(
+        rename = "in",
+        default,
+        with = "As::<Option<PositiveDuration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub in_: Option<Span>,
+}
+
+/// The target's replicas at regular times.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map such as {every: 1m, from: 5m, replicas: [4, 6, 6]}")]
+pub struct ExpectedSeries {
+    /// The time between two values.
+    #[serde(with = "As::<PositiveDuration>")]
+    pub every: Span,
+    /// The time of the first value. Default: the start.
+    #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
+    pub from: Option<Time>,
+    /// The replicas after the last reconcile at or before each time.
+    #[schemars(length(min = 1))]
+    pub replicas: Vec<NumberRange>,
+}
+
+impl ExpectedSeries {
+    /// The values with their times.
+    pub fn values(&self) -> impl Iterator<Item = (Time, NumberRange)> {
+        let mut next = self.from.unwrap_or_default();
+        self.replicas.iter().map(move |replicas| {
+            let at = next;
+            next = next + self.every;
+            (at, *replicas)
+        })
+    }
+}
+
+/// Bounds on a number, inclusive. A number alone is both bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(from = "TextOrMap<NumberText, AtLeastAtMost>")]
+pub struct NumberRange {
+    /// At least.
+    pub min: i32,
+    /// At most.
+    pub max: i32,
+}
+
+impl Serialize for NumberRange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let NumberRange { min, max } = *self;
+        if min == max {
+            return serializer.serialize_i32(min);
+        }
+        let at_least = (min != 0 || max == i32::MAX).then_some(min);
+        AtLeastAtMost { at_least, at_most: (max != i32::MAX).then_some(max) }.serialize(serializer)
+    }
+}
+
+impl From<TextOrMap<NumberText, AtLeastAtMost>> for NumberRange {
+    fn from(range: TextOrMap<NumberText, AtLeastAtMost>) -> NumberRange {
+        match range {
+            TextOrMap::Text(number) => NumberRange { min: number, max: number },
+            TextOrMap::Map(AtLeastAtMost { at_least, at_most }) => {
+                NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) }
+            }
+        }
+    }
+}
+
+impl JsonSchema for NumberRange {
+    fn schema_name() -> Cow<'static, str> {
+        "Bounds".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let bounds = generator.subschema_for::<AtLeastAtMost>();
+        json_schema!({
+            "description": "A number of replicas, or bounds on it.",
+            "anyOf": [NumberText::schema(), bounds],
+        })
+    }
+}
+
+/// Bounds, both inclusive.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+struct AtLeastAtMost {
+    /// The smallest number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    at_least: Option<i32>,
+    /// The largest number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    at_most: Option<i32>,
+}
+
+/// A condition of the HPA's status.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Condition")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a condition, for example {type: ScalingActive, status: \"True\"}")]
+pub struct ExpectedCondition {
+    /// The condition's type.
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"]))]
+    pub type_: String,
+    /// True or False.
+    #[serde(default, with = "As::<Option<Status>>", skip_serializing_if = "Option::is_none")]
+    pub status: Option<bool>,
+    /// The condition's reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [
+        "ReadyForNewScale", "SucceededRescale", "SucceededGetScale", "ScaleDownStabilized",
+        "ScaleUpStabilized", "FailedGetScale", "FailedUpdateScale", "ValidMetricFound",
+        "ScalingDisabled", "FailedGetResourceMetric", "InvalidSelector", "DesiredWithinRange",
+        "TooFewReplicas", "TooManyReplicas", "ScaleUpLimit", "ScaleDownLimit",
+    ]))]
+    pub reason: Option<String>,
+    /// A substring of the condition's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// An event on the HPA.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Event")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "an event, for example {reason: SuccessfulRescale}")]
+pub struct ExpectedEvent {
+    /// The event's reason.
+    #[schemars(extend("examples" = [
+        "SuccessfulRescale", "FailedRescale", "FailedGetScale", "FailedGetResourceMetric",
+        "FailedComputeMetricsReplicas", "FailedUpdateStatus", "SelectorRequired",
+    ]))]
+    pub reason: String,
+    /// A substring of the event's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl When {
+    /// The time, later by a span. The number of a reconcile does not change.
+    #[must_use]
+    pub fn later(self, span: Span) -> When {
+        match self {
+            When::At(at) => When::At(at + span),
+            When::Always(from, to) => When::Always(from + span, to + span),
+            When::Never(from, to) => When::Never(from + span, to + span),
+            When::Within { of, span: length } => When::Within { of: of + span, span: length },
+            When::Series(series) => {
+                let from = Some(series.from.unwrap_or_default() + span);
+                When::Series(ExpectedSeries { from, ..series })
+            }
+            other @ (When::Tick(_) | When::Sequence(_) | When::Whole) => other,
+        }
+    }
+}
+
+/// The time of an expectation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum When {
+    /// At the n-th reconcile, from 1.
+    Tick(usize),
+    /// At the last reconcile at or before this time.
+    At(Time),
+    /// At every reconcile between two times (inclusive).
+    Always(Time, Time),
+    /// At no reconcile between two times (inclusive).
+    Never(Time, Time),
+    /// At some reconcile in a period.
+    Within {
+        /// The start of the period.
+        of: Time,
+        /// The length of the period.
+        span: Span,
+    },
+    /// At regular times.
+    Series(ExpectedSeries),
+    /// In the whole run, in this order.
+    Sequence(Vec<i32>),
+    /// Over the whole run (for counts).
+    Whole,
+}

@@ -1,0 +1,60 @@
+//! The list of all text forms, for the decoder.
+
+use super::action::Share;
+use super::podset::PodSet;
+use super::releases::ReleaseRange;
+use super::text::{
+    Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
+    PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
+    Status, UnitText,
+};
+use super::vpa::{ApiTime, ExpectedAmount, VpaReleaseRange};
+
+/// The part of a form that the decoder uses.
+pub(super) struct FormCheck {
+    name: &'static str,
+    /// Returns an error for a text that does not match the form.
+    pub check: fn(&str) -> Result<(), Malformed>,
+    /// A valid text that replaces a malformed one.
+    pub fallback: &'static str,
+    /// Whether a map is allowed in place of the text.
+    pub(super) or_map: bool,
+}
+
+impl FormCheck {
+    const fn of<F: Form>() -> FormCheck {
+        FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK, or_map: F::OR_MAP }
+    }
+
+    /// The form with this name.
+    pub(crate) fn named(name: &str) -> Option<&'static FormCheck> {
+        static ALL: [FormCheck; 21] = [
+            FormCheck::of::<Duration>(),
+            FormCheck::of::<PositiveDuration>(),
+            FormCheck::of::<DurationOrNever>(),
+            FormCheck::of::<Instant>(),
+            FormCheck::of::<End>(),
+            FormCheck::of::<AnyQuantity>(),
+            FormCheck::of::<Amount>(),
+            FormCheck::of::<QuantityText>(),
+            FormCheck::of::<SignalText>(),
+            FormCheck::of::<PodSet>(),
+            FormCheck::of::<Share>(),
+            FormCheck::of::<ReleaseRange>(),
+            FormCheck::of::<NumberText>(),
+            FormCheck::of::<Status>(),
+            FormCheck::of::<VpaReleaseRange>(),
+            FormCheck::of::<ExpectedAmount>(),
+            FormCheck::of::<PercentText>(),
+            FormCheck::of::<PercentBoundsText>(),
+            FormCheck::of::<QuantityBounds>(),
+            FormCheck::of::<UnitText>(),
+            FormCheck::of::<ApiTime>(),
+        ];
+        ALL.iter().find(|form| form.name == name)
+    }
+}
+
+fn check<F: Form>(text: &str) -> Result<(), Malformed> {
+    F::read(text).map(drop)
+}

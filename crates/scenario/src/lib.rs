@@ -1,0 +1,333 @@
+//! Scenario files: the raw form that serde reads (`raw`), the resolved form that the rest of the
+//! crate uses ([`resolved`]), and the conversions between them.
+//!
+//! A file is parsed into a tree that keeps positions (`yaml`, `node`). The raw types are decoded
+//! from that tree (`decode`) and resolved (`resolve`): values are parsed, defaults are filled in,
+//! and errors are reported with line and column. [`to_yaml`] converts back. This module does no
+//! I/O: the caller reads files.
+//!
+//! Deliberately absent: includes, variables and templates. A reader without
+//! knowledge of the format can read a scenario from top to bottom.
+
+mod action;
+pub mod api_types;
+mod assumptions;
+mod autoscaler;
+mod custom_resource;
+pub mod decode;
+pub mod defaults;
+mod deprecated;
+pub mod entries;
+pub mod error;
+mod event;
+mod expectation;
+mod expected_metric;
+mod forms;
+mod hash;
+pub mod kinds;
+mod manifest;
+pub mod metrics;
+mod needs;
+pub mod node;
+pub mod object_meta;
+mod other_namespaces;
+mod other_pods;
+mod percent;
+mod podset;
+pub mod raw;
+pub mod recorded;
+pub mod recording;
+mod releases;
+pub mod resolve;
+pub mod resolved;
+mod schema;
+mod speed;
+mod split;
+pub mod text;
+mod to_raw;
+pub mod vpa;
+pub mod with_vpa;
+pub mod workload;
+pub mod write;
+pub mod yaml;
+
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use self::error::READS_MANIFESTS;
+pub use self::error::{Error, Problem, ReadError};
+pub use self::podset::PodSetError;
+pub use self::recording::{AnswerOverview, RecordingError, check_answer, on_a_command_line};
+pub use self::releases::RangeError;
+pub use self::resolved::Scenario;
+pub use self::schema::schema;
+pub use self::split::EVENTS_WITHOUT_VPA;
+use self::vpa::VpaScenario;
+
+/// A scenario of the HPA controller, or of the VPA's recommender alone.
+#[derive(Clone, Debug)]
+pub enum AnyScenario {
+    /// The file has `hpa` or `hpas`, and possibly `vpa`.
+    Hpa(Box<Scenario>),
+    /// The file has `vpa` or `vpas` only.
+    Vpa(Box<VpaScenario>),
+}
+
+impl FromStr for Scenario {
+    type Err = Error;
+
+    /// Reads a scenario from YAML, without references to other files.
+    fn from_str(text: &str) -> Result<Scenario, Error> {
+        parse(UNNAMED, text, &without_files)
+    }
+}
+
+impl FromStr for VpaScenario {
+    type Err = Error;
+
+    /// Reads a scenario of a VPA from YAML, without references to other files.
+    fn from_str(text: &str) -> Result<VpaScenario, Error> {
+        match parse_any(UNNAMED, text, &without_files)? {
+            AnyScenario::Vpa(scenario) => Ok(*scenario),
+            AnyScenario::Hpa(_) => {
+                let what = "this is an HPA scenario".to_owned();
+                let hint = Some("read it as a Scenario".to_owned());
+                let problem = Problem { file: None, line: 1, column: 1, what, hint };
+                Err(Error::new(UNNAMED, vec![problem]))
+            }
+        }
+    }
+}
+
+/// The name of a scenario that was not read from a file, in errors.
+const UNNAMED: &str = "scenario.yaml";
+
+fn without_files(_: &str) -> Result<String, ReadError> {
+    Err("the scenario was not read from a file".into())
+}
+
+/// Reads a scenario of either kind, as [`parse`] does.
+///
+/// # Errors
+/// All problems of the file, with line and column.
+pub fn parse_any(
+    path: &str,
+    text: &str,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
+) -> Result<AnyScenario, Error> {
+    let failed = |problems| Error::new(path, problems);
+    let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
+    if !vpa::is_vpa(&root) {
+        return parse(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
+    }
+    let problems = percent::replace_of_vpa(&mut root);
+    let scenario = all_problems(resolve::resolve_vpa(path, &root, &[], read), problems);
+    let scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
+    Ok(AnyScenario::Vpa(Box::new(scenario)))
+}
+
+/// Reads a scenario. `path` is the file as the user named it, for messages; it is also the id
+/// unless the caller sets another one. `read` reads the manifest of `hpa.file`, by a path relative
+/// to the scenario's folder.
+///
+/// # Errors
+/// All problems of the file, with line and column.
+pub fn parse(
+    path: &str,
+    text: &str,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
+) -> Result<Scenario, Error> {
+    let failed = |problems| Error::new(path, problems);
+    let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
+    let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
+    let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
+    let problems = percent::replace(&mut root);
+    let scenario = match vpa {
+        None => resolve::resolve(path, &root, read),
+        Some(vpa) => with_vpa(path, &root, &vpa, read),
+    };
+    let scenario = all_problems(scenario, problems);
+    let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
+    scenario.notes.extend(notes);
+    scenario.hash = hash::of(&scenario);
+    Ok(scenario)
+}
+
+/// Resolves both parts of a scenario with a VPA. Problems of parts that both have are reported
+/// once.
+fn with_vpa(
+    path: &str,
+    root: &node::Node,
+    vpa: &node::Node,
+    read: &dyn Fn(&str) -> Result<String, ReadError>,
+) -> Result<Scenario, Vec<Problem>> {
+    let of_hpa = resolve::resolve(path, root, read);
+    let of_vpa = resolve::with_vpa::resolve(path, vpa, &split::init_containers(root), read);
+    let mut problems = match (of_hpa, of_vpa) {
+        (Ok(mut scenario), Ok(mut with)) => {
+            let problems = resolve::with_vpa::check(&with, &scenario, root, vpa);
+            if problems.is_empty() {
+                resolve::with_vpa::complete(&mut with, &scenario);
+                scenario.notes.extend(with.recommender.notes.iter().cloned());
+                scenario.vpa = Some(Arc::new(with));
+                return Ok(scenario);
+            }
+            problems
+        }
+        (of_hpa, of_vpa) => {
+            let of_hpa = of_hpa.err().into_iter().flatten();
+            let of_hpa = of_hpa.map(|problem| split::explain(problem, root));
+            let of_vpa = of_vpa.err().into_iter().flatten();
+            of_hpa.chain(of_vpa.map(|problem| split::explain(problem, vpa))).collect()
+        }
+    };
+    problems.sort_by_key(place);
+    problems.dedup_by_key(|problem| (place(problem), problem.what.clone()));
+    Err(problems)
+}
+
+/// A scenario, or its problems together with those found before.
+fn all_problems<T>(
+    scenario: Result<T, Vec<Problem>>,
+    mut before: Vec<Problem>,
+) -> Result<T, Vec<Problem>> {
+    match scenario {
+        Ok(scenario) if before.is_empty() => Ok(scenario),
+        other => {
+            before.extend(other.err().into_iter().flatten());
+            before.sort_by_key(place);
+            Err(before)
+        }
+    }
+}
+
+fn place(problem: &Problem) -> (Option<String>, usize, usize) {
+    (problem.file.clone(), problem.line, problem.column)
+}
+
+/// Makes the files of problems relative to the current folder instead of the scenario's.
+fn beside(path: &str, mut problems: Vec<Problem>) -> Vec<Problem> {
+    let folder = path.rfind('/').map_or("", |end| &path[..=end]);
+    for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
+        let below = file.strip_prefix("./").unwrap_or(file);
+        if !below.starts_with('/') {
+            *file = format!("{folder}{below}");
+        }
+    }
+    problems
+}
+
+/// The scenario with other noise in its signals, for a repeated run. `run` is counted from 0: the
+/// first run is the scenario as it is. None: no signal has noise.
+#[must_use]
+pub fn with_noise_of_run(scenario: &Scenario, run: u32) -> Option<Scenario> {
+    let mut varied = scenario.clone();
+    let mut noise = varied.metrics.noise_mut().peekable();
+    noise.peek()?;
+    noise.for_each(|noise| noise.seed = noise.seed.wrapping_add(run));
+    Some(varied)
+}
+
+/// Converts an HPA's manifest to v2 if API servers no longer accept its version.
+///
+/// # Errors
+/// The reason why the manifest can't be converted.
+pub fn served(manifest: Value) -> Result<Value, String> {
+    resolve::served(manifest)
+}
+
+/// Reads the documents of a text with manifests.
+///
+/// # Errors
+/// The first problem, with line and column.
+pub fn manifests(text: &str) -> Result<Vec<Value>, Problem> {
+    Ok(yaml::documents(text)?.iter().map(node::Node::to_json).collect())
+}
+
+/// Reads a file with one value that is not a scenario, for example `divergences.yaml`. `flaw`
+/// returns the error of a value that has the right shape.
+///
+/// # Errors
+/// The first problem of the file, with line and column.
+pub fn decode_file<T: DeserializeOwned>(
+    path: &str,
+    text: &str,
+    flaw: impl FnOnce(&T) -> Option<String>,
+) -> Result<T, Error> {
+    let failed = |problem| Error::new(path, vec![problem]);
+    let root = single(text).map_err(failed)?;
+    let value = decode::decode(&root, decode::Nulls::Refused).map_err(failed)?;
+    let Some(what) = flaw(&value) else { return Ok(value) };
+    let node::Node { line, column, .. } = root;
+    Err(failed(Problem { file: None, line, column, what, hint: None }))
+}
+
+/// Writes a scenario as a readable file, which is parsed to the same scenario. `schema` is the path
+/// of the schema, relative to the file, for the first line.
+#[must_use]
+pub fn to_yaml(scenario: &Scenario, schema: Option<&str>) -> String {
+    let mut text = String::new();
+    if let Some(schema) = schema {
+        text.push_str(&format!("# yaml-language-server: $schema={schema}\n"));
+    }
+    if let Value::Object(fields) = to_raw::to_value(scenario) {
+        text.push_str(&write::document(&fields));
+    }
+    text
+}
+
+/// The tree that [`to_yaml`] writes. The shrinker removes parts of it.
+#[must_use]
+pub fn to_tree(scenario: &Scenario) -> Value {
+    to_raw::to_value(scenario)
+}
+
+/// Writes a tree as YAML. The tree may be incomplete; [`parse`] checks whether it is a valid
+/// scenario.
+#[must_use]
+pub fn tree_to_yaml(tree: &Value) -> String {
+    tree.as_object().map(write::document).unwrap_or_default()
+}
+
+/// Parses a text that contains exactly one document.
+fn single(text: &str) -> Result<node::Node, Problem> {
+    let problem = |line, column, what: &str, hint: &str| Problem {
+        file: None,
+        line,
+        column,
+        what: what.to_owned(),
+        hint: Some(hint.to_owned()),
+    };
+    let mut documents = yaml::documents(text)?.into_iter();
+    let first = documents.next().filter(|first| !first.is_null());
+    match (first, documents.next()) {
+        (Some(only), None) => Ok(only),
+        (None, None) => {
+            let hint = "a scenario begins with `apiVersion: kube-lockstep.dev/v1alpha1`";
+            Err(problem(1, 1, "the file is empty", hint))
+        }
+        (_, Some(second)) => {
+            let (line, column) = (second.line, second.column);
+            let is_manifest = |node: &node::Node| {
+                let text = |name| node.entry(name).map(|(_, value)| value.to_json());
+                let version = text("apiVersion").unwrap_or_default();
+                let version = version.as_str().unwrap_or(kinds::API_VERSION);
+                text("kind").is_some() && version != kinds::API_VERSION
+            };
+            if is_manifest(&second) {
+                let what = "expected a scenario, found several manifests";
+                return Err(problem(line, column, what, READS_MANIFESTS));
+            }
+            let hint = "one file holds one scenario: remove the line `---`, or make two files";
+            Err(problem(line, column, "a second document begins here", hint))
+        }
+    }
+}

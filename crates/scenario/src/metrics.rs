@@ -1,0 +1,686 @@
+//! `metrics` of a scenario: the responses of the metrics APIs over time.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+
+use super::entries::Entries;
+use super::podset::PodSet;
+use super::recorded::{DecimalMark, Recorded, RecordedSource};
+use super::text::{
+    Amount, AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
+    SignalText, TextOrMap, UnitText,
+};
+use kube_autoscaler_models::api::with_group;
+use kube_autoscaler_models::is_default::is_default;
+use kube_autoscaler_models::quantity::{Format, Quantity};
+use kube_autoscaler_models::time::{Span, Time};
+
+/// The responses of the metrics APIs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "metrics (a map)")]
+pub struct Metrics {
+    /// metrics.k8s.io: the usage of cpu and memory.
+    #[serde(rename = "resource", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceUsage>,
+    /// custom.metrics.k8s.io: metrics of the pods, for metrics of type Pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodsMetric>,
+    /// custom.metrics.k8s.io: metrics of other objects, for metrics of type Object.
+    #[serde(rename = "object", skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectMetric>,
+    /// external.metrics.k8s.io: metrics from outside the cluster, for metrics of type External.
+    #[serde(rename = "external", skip_serializing_if = "Vec::is_empty")]
+    pub externals: Vec<ExternalMetric>,
+    /// How samples are taken, for all metrics.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sampling: Sampling,
+}
+
+impl Metrics {
+    /// The recorded signals.
+    pub fn recorded(&self) -> impl Iterator<Item = &Recorded> {
+        self.signals().filter_map(Signal::recorded)
+    }
+
+    /// All signals.
+    pub fn signals(&self) -> impl Iterator<Item = &Signal> {
+        let of_resources = self.resources.iter().map(|it| (&it.source, &it.exceptions));
+        let of_pods = self.pods.iter().map(|it| (&it.source, &it.exceptions));
+        let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
+            source.signals().chain(exceptions.iter().map(|exception| &exception.value))
+        });
+        let of_objects = self.objects.iter().flat_map(|it| it.all_series());
+        let of_externals = self.externals.iter().flat_map(|it| it.all_series());
+        of_sources.chain(of_objects.chain(of_externals).map(|(_, signal)| signal))
+    }
+
+    /// The noise of all signals, mutable.
+    pub(super) fn noise_mut(&mut self) -> impl Iterator<Item = &mut Noise> {
+        let of_resources = self.resources.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
+        let of_pods = self.pods.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
+        let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
+            let exceptions = exceptions.iter_mut().map(|exception| &mut exception.value);
+            source.signals_mut().chain(exceptions)
+        });
+        let of_objects = self.objects.iter_mut().flat_map(ObjectMetric::signals_mut);
+        let of_externals = self.externals.iter_mut().flat_map(ExternalMetric::signals_mut);
+        of_sources.chain(of_objects).chain(of_externals).filter_map(|signal| match signal {
+            Signal::Noisy(noise) => Some(noise),
+            _ => None,
+        })
+    }
+}
+
+/// The usage of one resource.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "UsageFields")]
+pub struct ResourceUsage {
+    /// `cpu` or `memory`.
+    pub name: Arc<str>,
+    /// The source of the values.
+    #[serde(flatten)]
+    pub source: UsageSource,
+    /// Pods with another value, by ordinal; later entries take precedence.
+    #[serde(rename = "pods", serialize_with = "write_exceptions")]
+    #[serde(skip_serializing_if = "has_no_written_exceptions")]
+    pub exceptions: Vec<Exception>,
+}
+
+/// The usage of one resource: exactly one of `perPod`, `containers` and `load`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a resource's usage (a map)")]
+#[schemars(rename = "ResourceUsage", extend("oneOf" = [
+    {"required": ["perPod"]},
+    {"required": ["containers"]},
+    {"required": ["load"]},
+]))]
+struct UsageFields {
+    /// `cpu` or `memory`.
+    #[schemars(extend("enum" = ["cpu", "memory"]))]
+    name: Arc<str>,
+    /// The usage of each pod, in its first container; the other containers use nothing.
+    per_pod: Option<Signal>,
+    /// The usage of each pod, by container.
+    #[serde(default)]
+    containers: Entries<Signal>,
+    /// A total that the ready pods share evenly: with more pods, each uses less (a closed loop).
+    load: Option<Signal>,
+    /// With `load`: no pod uses more than this.
+    #[serde(default, with = "As::<Option<Amount>>")]
+    #[schemars(with = "Option<As<QuantityOrPercent>>")]
+    limit: Option<Quantity>,
+    /// Pods with a different value. Later entries take precedence.
+    #[serde(default)]
+    pods: Vec<Exception>,
+}
+
+impl ResourceUsage {
+    /// The usage of a resource, the same in all pods.
+    pub fn new(name: &str, source: UsageSource) -> ResourceUsage {
+        ResourceUsage { name: name.into(), source, exceptions: Vec::new() }
+    }
+}
+
+impl From<UsageFields> for ResourceUsage {
+    fn from(fields: UsageFields) -> ResourceUsage {
+        let UsageFields { name, per_pod, containers, load, limit, pods } = fields;
+        let source = if containers.is_empty() {
+            UsageSource::new(per_pod, load, limit)
+        } else {
+            UsageSource::PerContainer(containers)
+        };
+        ResourceUsage { name, source, exceptions: pods }
+    }
+}
+
+impl JsonSchema for ResourceUsage {
+    fn schema_name() -> Cow<'static, str> {
+        UsageFields::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        UsageFields::json_schema(generator)
+    }
+}
+
+/// The source of a metric's values.
+#[derive(Clone, PartialEq, Debug)]
+pub enum UsageSource {
+    /// The same signal in each pod, in its first container (the others report zero).
+    PerPod(Signal),
+    /// A signal for each named container of each pod.
+    PerContainer(Entries<Signal>),
+    /// A total that the ready pods share evenly (closed loop), capped at `limit` per pod.
+    Load {
+        /// The total.
+        total: Signal,
+        /// No pod uses more than this; the rest of the load is not served.
+        limit: Option<Quantity>,
+    },
+}
+
+impl UsageSource {
+    /// The signals, one for each container with its own.
+    pub fn signals(&self) -> impl Iterator<Item = &Signal> {
+        let (only, containers) = match self {
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                (Some(signal), &[][..])
+            }
+            UsageSource::PerContainer(containers) => (None, containers.0.as_slice()),
+        };
+        only.into_iter().chain(containers.iter().map(|(_, signal)| signal))
+    }
+
+    /// The signals, mutable.
+    fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
+        let (only, containers) = match self {
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                (Some(signal), &mut [][..])
+            }
+            UsageSource::PerContainer(containers) => (None, containers.0.as_mut_slice()),
+        };
+        only.into_iter().chain(containers.iter_mut().map(|(_, signal)| signal))
+    }
+
+    /// Creates a source from fields. The validation requires exactly one of `per_pod` and `load`.
+    fn new(per_pod: Option<Signal>, load: Option<Signal>, limit: Option<Quantity>) -> UsageSource {
+        match load {
+            Some(total) => UsageSource::Load { total, limit },
+            None => UsageSource::PerPod(per_pod.unwrap_or_else(Signal::zero)),
+        }
+    }
+}
+
+/// Serialized as fields of the metric.
+impl Serialize for UsageSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            UsageSource::PerPod(signal) => map.serialize_entry("perPod", signal)?,
+            UsageSource::PerContainer(signals) => map.serialize_entry("containers", signals)?,
+            UsageSource::Load { total, limit } => {
+                map.serialize_entry("load", total)?;
+                if let Some(limit) = limit {
+                    map.serialize_entry("limit", limit)?;
+                }
+            }
+        }
+        map.end()
+    }
+}
+
+/// A custom metric of pods.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "PodsMetricFields")]
+pub struct PodsMetric {
+    /// The metric's name.
+    pub name: Arc<str>,
+    /// Labels of the series.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The source of the values; never `PerContainer`.
+    #[serde(flatten)]
+    pub source: UsageSource,
+    /// Pods with another value, by ordinal; later entries take precedence.
+    #[serde(rename = "pods", serialize_with = "write_exceptions")]
+    #[serde(skip_serializing_if = "has_no_written_exceptions")]
+    pub exceptions: Vec<Exception>,
+}
+
+/// A custom metric of the pods: exactly one of `perPod` and `load`. Values may be negative.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a metric of pods (a map)")]
+#[schemars(rename = "PodsMetric", extend("oneOf" = [
+    {"required": ["perPod"]},
+    {"required": ["load"]},
+]))]
+struct PodsMetricFields {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    name: Arc<str>,
+    /// Labels by which a metric selector of the HPA filters. They apply to all pods.
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// The value of each pod.
+    per_pod: Option<Signal>,
+    /// A total that the ready pods share evenly: with more pods, each has less (a closed loop).
+    load: Option<Signal>,
+    /// With `load`: no pod has more than this.
+    #[serde(default, with = "As::<Option<AnyQuantity>>")]
+    limit: Option<Quantity>,
+    /// Pods with a different value. Later entries take precedence.
+    #[serde(default)]
+    pods: Vec<Exception>,
+}
+
+impl From<PodsMetricFields> for PodsMetric {
+    fn from(fields: PodsMetricFields) -> PodsMetric {
+        let PodsMetricFields { name, labels, per_pod, load, limit, pods } = fields;
+        let source = UsageSource::new(per_pod, load, limit);
+        PodsMetric { name, labels, source, exceptions: pods }
+    }
+}
+
+impl JsonSchema for PodsMetric {
+    fn schema_name() -> Cow<'static, str> {
+        PodsMetricFields::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        PodsMetricFields::json_schema(generator)
+    }
+}
+
+/// A custom metric of one object: `value`, or `series`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a metric of an object (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
+pub struct ObjectMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+    /// The object, as in `describedObject` of the HPA.
+    pub object: DescribedObject,
+    /// The value of its only series, which has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Signal>,
+    /// The series by their labels. The HPA's metric selector must match exactly one of them;
+    /// otherwise, the query fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub series: Vec<Series>,
+}
+
+/// An object that a metric describes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "an object, for example {kind: Service, name: web}")]
+pub struct DescribedObject {
+    /// The object's group and version, of which only the group matters. Default `v1`, the core
+    /// group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["networking.k8s.io/v1", "v1"]))]
+    pub api_version: Option<Arc<str>>,
+    /// For example `Ingress`.
+    #[schemars(length(min = 1))]
+    pub kind: Arc<str>,
+    /// The object's name.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+}
+
+impl DescribedObject {
+    /// The object's API group; empty for core.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        let version = self.api_version.as_deref().unwrap_or_default();
+        version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The object's kind and group: `Ingress.networking.k8s.io`, `Service`.
+    #[must_use]
+    pub fn group_kind(&self) -> Arc<str> {
+        match self.group() {
+            "" => self.kind.clone(),
+            group => with_group(&self.kind, group).into(),
+        }
+    }
+}
+
+/// A metric from outside the cluster: `value`, or `series`. Values may be negative.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an external metric (a map)")]
+#[schemars(extend("oneOf" = [{"required": ["value"]}, {"required": ["series"]}]))]
+pub struct ExternalMetric {
+    /// The metric's name, as in the HPA.
+    #[schemars(length(min = 1))]
+    pub name: Arc<str>,
+    /// The value of its only series, which has no labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Signal>,
+    /// The series by their labels. The controller sums the series that the HPA's metric selector
+    /// matches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub series: Vec<Series>,
+}
+
+/// One series of a metric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{labels: …, value: …}")]
+pub struct Series {
+    /// Labels by which a metric selector of the HPA filters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The value of the series.
+    pub value: Signal,
+}
+
+/// Metrics with series.
+macro_rules! metrics_with_series {
+    ($($metric:ident)*) => {$(
+        impl $metric {
+            /// The series by their labels. A single series has none.
+            pub fn all_series(&self) -> impl Iterator<Item = (&BTreeMap<String, String>, &Signal)> {
+                static NONE: BTreeMap<String, String> = BTreeMap::new();
+                let only = self.value.iter().map(|value| (&NONE, value));
+                only.chain(self.series.iter().map(|series| (&series.labels, &series.value)))
+            }
+
+            /// The signals of the metric, mutable.
+            pub(super) fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
+                self.value.iter_mut().chain(self.series.iter_mut().map(|series| &mut series.value))
+            }
+
+            /// Writes a single series without labels as a value.
+            pub(super) fn normalize_series(&mut self) {
+                let plain = |series: &Series| series.labels.is_empty();
+                if self.value.is_none() && self.series.len() == 1 && plain(&self.series[0]) {
+                    self.value = self.series.pop().map(|series| series.value);
+                }
+            }
+        }
+    )*};
+}
+
+metrics_with_series!(ObjectMetric ExternalMetric);
+
+/// Pods whose usage or metric differs from the common one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{pods: …, value: …}")]
+pub struct Exception {
+    /// The pods.
+    pub pods: PodSet,
+    /// The value of each pod; for usage, the value of its first container.
+    pub value: Signal,
+    /// Whether the exception is part of a recording by pod.
+    #[serde(skip)]
+    pub recorded: bool,
+    /// The container that has the value, in a recording by pod for a scenario of a VPA. None: the
+    /// first one.
+    #[serde(skip)]
+    pub container: Option<Arc<str>>,
+}
+
+impl Exception {
+    /// An exception of the user.
+    #[must_use]
+    pub fn new(pods: PodSet, value: Signal) -> Exception {
+        Exception { pods, value, recorded: false, container: None }
+    }
+}
+
+/// For `skip_serializing_if`: exceptions of a recording are not written.
+fn has_no_written_exceptions(exceptions: &[Exception]) -> bool {
+    exceptions.iter().all(|exception| exception.recorded)
+}
+
+/// Writes the exceptions that are not part of a recording.
+fn write_exceptions<S: Serializer>(
+    exceptions: &[Exception],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(exceptions.iter().filter(|exception| !exception.recorded))
+}
+
+/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
+/// and external metrics) or to a whole unit (memory). Computed usage is never negative; custom and
+/// external metrics may be.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", from = "TextOrMap<SignalText, SignalShape>")]
+pub enum Signal {
+    /// Steps: each value holds from its time on, and the first one also before it.
+    Steps(Vec<Point>),
+    /// Straight lines between points; constant before the first and after the last.
+    Points(Vec<Point>),
+    /// A wave.
+    Sine(Sine),
+    /// Another signal with noise.
+    #[serde(untagged)]
+    Noisy(Noise),
+    /// A recorded series, which may have gaps.
+    #[serde(untagged)]
+    Recorded(Recorded),
+    /// A constant value. The API returns the quantity as written.
+    #[serde(untagged)]
+    Constant(Quantity),
+}
+
+impl Signal {
+    /// A signal that is always zero.
+    pub fn zero() -> Signal {
+        Signal::Constant(Quantity::from_milli(0, Format::DecimalSI))
+    }
+
+    /// The recording, if the signal is one, with or without noise.
+    pub fn recorded(&self) -> Option<&Recorded> {
+        match self.without_noise() {
+            Signal::Recorded(recorded) => Some(recorded),
+            _ => None,
+        }
+    }
+
+    /// The signal without its noise.
+    fn without_noise(&self) -> &Signal {
+        match self {
+            Signal::Noisy(noise) => &noise.of,
+            signal => signal,
+        }
+    }
+}
+
+/// Random noise on a signal, which is the same in every run with the same seed.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Noise {
+    /// The largest difference from the signal, in percent of its value.
+    #[serde(rename = "noise")]
+    pub percent: i32,
+    /// How long a difference lasts.
+    #[serde(with = "As::<PositiveDuration>", skip_serializing_if = "is_default_interval")]
+    pub every: Span,
+    /// The seed of the random numbers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seed: u32,
+    /// The signal.
+    pub of: Box<Signal>,
+}
+
+/// The default of `every`: the default sync period.
+pub const NOISE_INTERVAL: Span = Span::from_secs(15);
+
+fn is_default_interval(every: &Span) -> bool {
+    *every == NOISE_INTERVAL
+}
+
+/// A value that changes: exactly one of steps, points, sine, noise, csv, prometheus and
+/// openMetrics. The other fields belong to the last four.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"required": ["steps"], "maxProperties": 1},
+    {"required": ["points"], "maxProperties": 1},
+    {"required": ["sine"], "maxProperties": 1},
+    {"required": ["noise", "of"], "propertyNames": {"enum": ["noise", "every", "seed", "of"]}},
+    {"required": ["csv"]},
+    {"required": ["prometheus"], "not": {"anyOf": [
+        {"required": ["time"]}, {"required": ["value"]}, {"required": ["decimal"]},
+    ]}},
+    {"required": ["openMetrics"], "not": {"anyOf": [
+        {"required": ["time"]}, {"required": ["value"]}, {"required": ["decimal"]},
+    ]}},
+]))]
+struct SignalShape {
+    /// Steps: each value holds from its time on, and the first one also before it.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    steps: Vec<Point>,
+    /// Straight lines from point to point; constant before the first and after the last.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    points: Vec<Point>,
+    /// A wave.
+    sine: Option<Sine>,
+    /// Noise on the signal `of`: the largest difference, in percent of its value. All differences
+    /// up to it are equally likely.
+    #[serde(default, with = "As::<Option<PercentText>>")]
+    #[schemars(with = "Option<As<PercentText>>")]
+    noise: Option<i32>,
+    /// With `noise`: how long a difference lasts. Default 15s.
+    #[serde(default, with = "As::<Option<PositiveDuration>>")]
+    every: Option<Span>,
+    /// With `noise`: the seed of the random numbers. Signals with the same seed have the same
+    /// differences. Default 0.
+    seed: Option<u32>,
+    /// With `noise`: the signal.
+    of: Option<Box<Signal>>,
+    /// A CSV file with a header, relative to the scenario.
+    csv: Option<String>,
+    /// A saved Prometheus response to a range query (`/api/v1/query_range`), relative to the
+    /// scenario.
+    prometheus: Option<String>,
+    /// A file in OpenMetrics text format, with timestamps, relative to the scenario.
+    open_metrics: Option<String>,
+    /// With `csv`: the column of times. Default: the first column.
+    time: Option<String>,
+    /// With `csv`: the column of values. Default: the only other column. With `*` for any text,
+    /// each column that matches is a series, whose labels are in its name: `{pod="web-0"}`.
+    value: Option<String>,
+    /// With `csv`: the decimal mark of the numbers. Default: the one that the numbers have.
+    decimal: Option<DecimalMark>,
+    /// With `perPod`, or for VPAs also with `containers`: the label or column that names the pods.
+    /// Each pod has its own series.
+    by: Option<String>,
+    /// The labels of the series, or the values of other columns. Default: all.
+    #[serde(default)]
+    series: BTreeMap<String, String>,
+    /// Add up the series. Default: there is only one.
+    #[serde(default)]
+    sum: bool,
+    /// The unit of the values, for example 1m or 1Mi. Default 1. For usage of cpu and memory, also
+    /// a percentage of the request: 1% for values from 0 to 100, 100% for values from 0 to 1.
+    #[serde(default, with = "As::<Option<UnitText>>")]
+    #[schemars(with = "Option<As<QuantityOrPercent>>")]
+    unit: Option<(Quantity, Option<f64>)>,
+    /// How long a value is valid if no other value follows. Default: one and a half times the
+    /// median interval of its series.
+    #[serde(default, with = "As::<Option<PositiveDuration>>")]
+    hold: Option<Span>,
+    /// The timestamp at t=0. Default: the first one of the file.
+    #[schemars(extend("examples" = ["2025-05-06T09:00:00Z"]))]
+    start: Option<String>,
+}
+
+impl SignalShape {
+    /// The file of a recorded signal.
+    fn source(&mut self) -> Option<RecordedSource> {
+        let csv = self.csv.take().map(RecordedSource::Csv);
+        let prometheus = self.prometheus.take().map(RecordedSource::Prometheus);
+        csv.or(prometheus).or(self.open_metrics.take().map(RecordedSource::OpenMetrics))
+    }
+}
+
+impl From<TextOrMap<SignalText, SignalShape>> for Signal {
+    fn from(signal: TextOrMap<SignalText, SignalShape>) -> Signal {
+        // The validation requires exactly one of the fields.
+        let mut shape = match signal {
+            TextOrMap::Text(quantity) => return Signal::Constant(quantity),
+            TextOrMap::Map(shape) => shape,
+        };
+        if let Some(source) = shape.source() {
+            let SignalShape { time, value, decimal, by, series, sum, unit, hold, start, .. } =
+                shape;
+            let empty = Recorded::new(source);
+            let (unit, percent) = unit.map_or((None, None), |(unit, of)| (Some(unit), of));
+            let columns = Recorded { time, value, decimal, percent, ..empty };
+            return Signal::Recorded(Recorded { by, series, sum, unit, hold, start, ..columns });
+        }
+        match shape {
+            SignalShape { noise: Some(percent), every, seed, of, .. } => {
+                let (every, seed) = (every.unwrap_or(NOISE_INTERVAL), seed.unwrap_or_default());
+                let of = of.unwrap_or_else(|| Box::new(Signal::zero()));
+                Signal::Noisy(Noise { percent, every, seed, of })
+            }
+            SignalShape { sine: Some(sine), .. } => Signal::Sine(sine),
+            SignalShape { steps, .. } if !steps.is_empty() => Signal::Steps(steps),
+            SignalShape { points, .. } => Signal::Points(points),
+        }
+    }
+}
+
+impl JsonSchema for Signal {
+    fn schema_name() -> Cow<'static, str> {
+        "Signal".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let scalar = generator.subschema_for::<As<QuantityOrPercent>>();
+        let map = generator.subschema_for::<SignalShape>();
+        json_schema!({
+            "description": "A value over time: a quantity that stays the same, or a map with \
+                            exactly one of steps, points, sine, noise, csv, prometheus and \
+                            openMetrics.",
+            "anyOf": [scalar, map],
+        })
+    }
+}
+
+/// A value at a time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{at: …, value: …}")]
+pub struct Point {
+    /// The time since the start.
+    #[serde(with = "As::<Instant>")]
+    pub at: Time,
+    /// The value.
+    #[serde(with = "As::<AnyQuantity>")]
+    #[schemars(with = "As<QuantityOrPercent>")]
+    pub value: Quantity,
+}
+
+/// `mean + amplitude * sin(2π (t - offset) / period)`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{mean: …, amplitude: …, period: …}")]
+pub struct Sine {
+    /// The mean value.
+    #[serde(with = "As::<AnyQuantity>")]
+    #[schemars(with = "As<QuantityOrPercent>")]
+    pub mean: Quantity,
+    /// The largest difference from the mean.
+    #[serde(with = "As::<AnyQuantity>")]
+    #[schemars(with = "As<QuantityOrPercent>")]
+    pub amplitude: Quantity,
+    /// The duration of one wave.
+    #[serde(with = "As::<PositiveDuration>")]
+    pub period: Span,
+    /// A time at which the value rises through the mean. Default 0s.
+    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
+    pub offset: Span,
+}
+
+/// How samples are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "sampling (a map)")]
+pub struct Sampling {
+    /// The time over which a sample is taken: the `window` of each sample. Default 30s.
+    #[serde(with = "As::<Duration>", skip_serializing_if = "is_default_window")]
+    pub window: Span,
+    /// The age of the newest sample: of its timestamp and its usage. Default 0s.
+    #[serde(with = "As::<Duration>", skip_serializing_if = "is_default")]
+    pub lag: Span,
+    /// Samples are only taken at multiples of this. Default: with each query.
+    #[serde(with = "As::<Option<PositiveDuration>>", skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Span>,
+}
+
+/// Like metrics-server's default resolution, but always fresh.
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { window: Span::from_secs(30), lag: Span::ZERO, resolution: None }
+    }
+}
+
+fn is_default_window(window: &Span) -> bool {
+    *window == Sampling::default().window
+}

@@ -1,0 +1,282 @@
+//! Scenario files as serde reads them. The JSON Schema is generated from these types and their doc
+//! comments, so authors of scenarios see these comments in their editors.
+//!
+//! These are plain structs with optional fields, so that error messages stay simple. The `resolve`
+//! module checks which fields are required together and which values are allowed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::action::TimelineEvent;
+use super::decode::MANIFEST;
+use super::entries::Entries;
+use super::event::EventSchema;
+use super::expectation::Expectation;
+use super::kinds::API_VERSION;
+use super::manifest::AnyVersion;
+use super::metrics::Metrics;
+use super::other_namespaces::OtherNamespace;
+use super::other_pods::OtherPods;
+use super::podset::PodSet;
+use super::releases::ReleaseRange;
+use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
+use super::workload::{Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup};
+use kube_autoscaler_models::api::Requests;
+use kube_autoscaler_models::flags::Gate;
+use kube_autoscaler_models::is_default::is_default;
+use kube_autoscaler_models::rules::{Dependent, Release};
+use kube_autoscaler_models::time::{Span, Time};
+
+/// A scenario of kube-lockstep: HPAs, their environment over time, and expectations.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
+#[schemars(
+    title = "kube-lockstep scenario",
+    extend("oneOf" = [{"required": ["hpa"]}, {"required": ["hpas"]}])
+)]
+pub struct ScenarioFile {
+    /// `kube-lockstep.dev/v1alpha1`.
+    #[schemars(extend("const" = API_VERSION))]
+    pub api_version: String,
+    /// `Scenario`.
+    #[schemars(extend("const" = "Scenario"))]
+    pub kind: String,
+    /// The requirement, in one sentence.
+    #[schemars(length(min = 1))]
+    pub requirement: String,
+    /// The source of the requirement: a link to upstream's source, a KEP or an issue. Optional for
+    /// your own scenarios.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^https?://"))]
+    pub upstream: Option<String>,
+    /// The ids of the rules that the scenario demonstrates, for a catalog of rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub covers: Vec<String>,
+    /// The releases that the requirement applies to. Default: all.
+    #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
+    pub releases: ReleaseRange,
+    /// The kube-controller-manager.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<Controller>,
+    /// The HorizontalPodAutoscaler, a complete manifest; or `file`, the path of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hpa: Option<AnyManifest>,
+    /// Several HPAs, in place of `hpa`. They are in one namespace and are created in this order.
+    /// The first one scales the workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub hpas: Vec<AnyManifest>,
+    /// The scale target of the HPA.
+    pub workload: Workload,
+    /// Further scale targets. They have replicas and a selector, but no pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_targets: Vec<OtherTarget>,
+    /// Pods that belong to no target, for example to a Job. The selector of a target may match
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_pods: Vec<OtherPods>,
+    /// Other namespaces with a target and pods of the same names. The controller must not use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_namespaces: Vec<OtherNamespace>,
+    /// The responses of the metrics APIs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub metrics: Metrics,
+    /// Events during the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<EventSchema<TimelineEvent>>")]
+    pub timeline: Vec<TimelineEvent>,
+    /// The end of the scenario: reconciles up to and including this time count.
+    #[serde(with = "As::<End>")]
+    pub until: Time,
+    /// The expected behavior of the controller. Without expectations, a run only compares model
+    /// and controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<Expectation>,
+}
+
+/// Any map: the manifest is checked separately.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct AnyManifest(pub Value);
+
+impl<'de> Deserialize<'de> for AnyManifest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyManifest, D::Error> {
+        Entries::<Value>::read(deserializer, MANIFEST).map(object).map(AnyManifest)
+    }
+}
+
+impl JsonSchema for AnyManifest {
+    fn inline_schema() -> bool {
+        AnyVersion::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        AnyVersion::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        AnyVersion::json_schema(generator)
+    }
+}
+
+fn object(entries: Entries<Value>) -> Value {
+    Value::Object(entries.0.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
+
+/// The kube-controller-manager.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a map of flags and gates")]
+pub struct Controller {
+    /// Command-line flags, under upstream's names without the leading dashes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flags: Option<Flags>,
+    /// Feature gates of controller and API server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "feature_gates")]
+    pub feature_gates: BTreeMap<String, bool>,
+}
+
+/// The existing gates, for completion.
+fn feature_gates(_: &mut SchemaGenerator) -> Schema {
+    let gate = |name: &str| (name.to_owned(), serde_json::json!({ "type": "boolean" }));
+    let dependents = Dependent::of(Release::NEWEST).map(|dependent| dependent.name);
+    let names = Gate::ALL.into_iter().map(Gate::name).chain(dependents);
+    let gates: serde_json::Map<String, Value> = names.map(gate).collect();
+    json_schema!({ "type": "object", "additionalProperties": false, "properties": gates })
+}
+
+/// Flags of the kube-controller-manager.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, expecting = "a map of flags")]
+pub struct Flags {
+    /// The time between two reconciles of an HPA. Default 15s; 30s up to Kubernetes 1.11.
+    #[serde(
+        default,
+        with = "As::<Option<PositiveDuration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub(super) horizontal_pod_autoscaler_sync_period: Option<Span>,
+    /// How long a higher recommendation prevents a scale-down. Default 5m.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_downscale_stabilization: Option<Span>,
+    /// How far the ratio of usage to target may be from 1 without an effect. Default 0.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub(super) horizontal_pod_autoscaler_tolerance: Option<f64>,
+    /// How long after its start a pod's cpu samples may be skipped. Default 5m.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_cpu_initialization_period: Option<Span>,
+    /// How long after its start a change of readiness counts as the pod's first. Default 30s.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Span>,
+    /// How long after a change of the replicas the target is not scaled up. Without effect since
+    /// Kubernetes 1.12, removed in 1.31. Default 3m.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Span>,
+    /// How long after a change of the replicas the target is not scaled down. Without effect since
+    /// Kubernetes 1.12, removed in 1.31. Default 5m.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Span>,
+    /// The number of HPAs that are reconciled concurrently. Default 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub(super) concurrent_horizontal_pod_autoscaler_syncs: Option<i32>,
+}
+
+/// The target of the HPA's `scaleTargetRef` and its pods.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a workload (a map)")]
+pub struct Workload {
+    /// The initial replicas.
+    #[schemars(range(min = 0))]
+    pub replicas: i32,
+    /// The maximum number of pods, as under a ResourceQuota. Replicas above it get no pods.
+    /// Default: no quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub quota: Option<u32>,
+    /// The containers of each pod. Default: one container `app` without requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<Container>,
+    /// The init containers of each pod; with `restartPolicy: Always` they are sidecars.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init_containers: Vec<InitContainer>,
+    /// Pod-level resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<PodResources>,
+    /// The overhead of the pods' runtime class, for example `cpu: 100m`.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub overhead: Requests,
+    /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// The age of the initial pods: how long before the start they were created, started and became
+    /// ready. Default 1h.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub age: Option<Span>,
+    /// How new pods start. Default: they are ready immediately.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub startup: Startup,
+    /// The plural of a custom resource's kind, for example `workers` for the kind Worker. Default:
+    /// the usual plural of the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plural: Option<String>,
+    /// `status.replicas` of the target's scale. Default: the number of its pods, as its controller
+    /// counts them. Custom resources may report a different number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub status_replicas: Option<i32>,
+    /// The order in which a scale-down deletes pods. Default: replicaSet.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scale_down_order: ScaleDownOrder,
+    /// Pods that a scale-down deletes before all others, as if they had the smallest
+    /// pod-deletion-cost. Among them, `scaleDownOrder` applies. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_down_first: Option<PodSet>,
+    /// Pods with a different age, startup or sample age. Later entries take precedence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<PodsOfWorkload>,
+    /// How long a deleted pod stays Terminating. Default 0s: it is removed immediately.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub termination: Option<Span>,
+    /// How long a Terminating pod stays Ready, at most `termination`. Default: until it is removed.
+    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
+    pub ready_while_terminating: Option<Span>,
+}
+
+/// An init container and its requests.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an init container (a map)")]
+pub struct InitContainer {
+    /// The container's name.
+    #[schemars(length(min = 1))]
+    pub name: String,
+    /// The requests of the container, for example `cpu: 500m`.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub requests: Requests,
+    /// `Always`: the container is a sidecar, which runs as long as the pod. Default: the container
+    /// ends before the main containers start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_policy: Option<RestartPolicy>,
+}
+
+/// When an init container is started again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum RestartPolicy {
+    /// The container is a sidecar.
+    Always,
+}
+
+/// Resources of a pod as a whole.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map, for example {requests: {cpu: \"2\"}}")]
+pub struct PodResources {
+    /// The requests of a pod, for example `cpu: 500m`.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub requests: Requests,
+}

@@ -1,0 +1,358 @@
+//! Checks the responses of the metrics APIs, and removes defaults.
+
+use std::collections::BTreeMap;
+
+use super::cursor::{At, Problems};
+use super::reach::{Reach, check_reach};
+use super::recordings::Recordings;
+use super::values::resource;
+use super::workload::known_container;
+use crate::raw::{ScenarioFile, Workload};
+use crate::resolved::{
+    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, Recorded, ResourceUsage,
+    Signal, Sine, UsageSource,
+};
+use crate::text::UNIT_EXAMPLES;
+use kube_autoscaler_models::counted::listed;
+use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::time::Time;
+
+/// The context that all parts of the metrics share.
+struct Context<'f> {
+    workload: &'f Workload,
+    reach: Option<Reach>,
+    until: Time,
+}
+
+pub(super) fn resolve(
+    file: &ScenarioFile,
+    at: At<'_>,
+    reach: Option<Reach>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let context = Context { workload: &file.workload, reach, until: file.until };
+    of_workload(file.metrics.clone(), &context, at, recordings, problems)
+}
+
+/// Checks the usage of a workload's pods, and reads its recordings.
+pub(super) fn usage(
+    metrics: Metrics,
+    workload: &Workload,
+    until: Time,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let context = Context { workload, reach: None, until };
+    of_workload(metrics, &context, at, recordings, problems)
+}
+
+fn of_workload(
+    mut metrics: Metrics,
+    context: &Context<'_>,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let before = problems.len();
+    check(&mut metrics, context, at, problems);
+    if problems.len() == before {
+        recordings.fill(&mut metrics, at, problems);
+    }
+    metrics
+}
+
+/// Checks the metrics, without the files of recorded signals.
+fn check(metrics: &mut Metrics, context: &Context<'_>, at: At<'_>, problems: &mut Problems) {
+    for (index, usage) in metrics.resources.iter().enumerate() {
+        let at = at.key("resource").index(index);
+        resource(&usage.name, at.key("name"), problems);
+        if metrics.resources[..index].iter().any(|other| other.name == usage.name) {
+            problems.plain(at.key("name"), format!("duplicate usage of `{}`", usage.name));
+        }
+        context.check_usage(usage, at, problems);
+    }
+    for (index, metric) in metrics.pods.iter().enumerate() {
+        let at = at.key("pods").index(index);
+        check_name(&metric.name, at, problems);
+        if metrics.pods[..index].iter().any(|other| other.name == metric.name) {
+            let what = format!("duplicate pods metric `{}`", metric.name);
+            problems.plain(at.key("name"), what);
+        }
+        context.check_source(&metric.source, &["perPod", "load"], at, problems);
+        context.check_exceptions(&metric.exceptions, at.key("pods"), problems);
+    }
+    check_objects(&mut metrics.objects, at.key("object"), problems);
+    for (index, metric) in metrics.externals.iter_mut().enumerate() {
+        let at = at.key("external").index(index);
+        check_name(&metric.name, at, problems);
+        check_series(metric.all_series().collect(), at, problems);
+        metric.normalize_series();
+    }
+    for (index, metric) in metrics.externals.iter().enumerate() {
+        if metrics.externals[..index].iter().any(|other| other.name == metric.name) {
+            let what = format!("duplicate external metric `{}`", metric.name);
+            let at = at.key("external").index(index).key("name");
+            problems.hint(at, what, "list all series of the metric in one `series`");
+        }
+    }
+}
+
+impl Context<'_> {
+    fn check_usage(&self, usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
+        self.check_source(&usage.source, &["perPod", "containers", "load"], at, problems);
+        if let UsageSource::PerContainer(containers) = &usage.source {
+            let at = at.key("containers");
+            for (name, signal) in &containers.0 {
+                known_container(name, self.workload, at.key_position(name), problems);
+                check_signal(signal, at.key(name), problems);
+            }
+        }
+        self.check_exceptions(&usage.exceptions, at.key("pods"), problems);
+        match &usage.source {
+            UsageSource::PerPod(signal) => refuse_negative(signal, at.key("perPod"), problems),
+            UsageSource::Load { total, .. } => refuse_negative(total, at.key("load"), problems),
+            UsageSource::PerContainer(containers) => {
+                for (name, signal) in &containers.0 {
+                    refuse_negative(signal, at.key("containers").key(name), problems);
+                }
+            }
+        }
+        for (index, exception) in usage.exceptions.iter().enumerate() {
+            let at = at.key("pods").index(index).key("value");
+            refuse_negative(&exception.value, at, problems);
+        }
+    }
+
+    fn check_source(
+        &self,
+        source: &UsageSource,
+        names: &[&str],
+        at: At<'_>,
+        problems: &mut Problems,
+    ) {
+        let given = at.given(names);
+        if at.key("limit").node().is_some() && !given.contains(&"load") {
+            problems.plain(at.key_position("limit"), "`limit` requires `load`");
+        }
+        let &[name] = given.as_slice() else {
+            problems.plain(at, one_of(names, &given));
+            return;
+        };
+        match source {
+            UsageSource::PerPod(_) if name == "containers" => {
+                problems.plain(at.key(name), "expected the usage of at least one container");
+            }
+            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
+                check_signal(signal, at.key(name), problems);
+            }
+            UsageSource::PerContainer(_) => {}
+        }
+    }
+
+    fn check_exceptions(&self, exceptions: &[Exception], at: At<'_>, problems: &mut Problems) {
+        for (index, Exception { pods, value, .. }) in exceptions.iter().enumerate() {
+            let at = at.index(index);
+            check_reach(pods, self.reach, self.until, at.key("pods"), problems);
+            check_signal(value, at.key("value"), problems);
+        }
+    }
+}
+
+/// The message for fields of which exactly one must be set.
+fn one_of(names: &[&str], given: &[&str]) -> String {
+    let found = match given {
+        [] => "none".to_owned(),
+        [_, _] if names.len() == 2 => "both".to_owned(),
+        several => several.join(", "),
+    };
+    format!("expected exactly one of {}, found {found}", listed(names, "and"))
+}
+
+fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
+    if matches!(signal, Signal::Constant(_)) || !at.is_map() {
+        return;
+    }
+    let shapes = ["steps", "points", "sine", "noise", "csv", "prometheus", "openMetrics"];
+    match at.given(&shapes).as_slice() {
+        [] => {
+            let shapes = listed(&shapes, "and");
+            problems.plain(at, format!("the signal is empty: expected exactly one of {shapes}"));
+        }
+        &[name] => {
+            let of_files = ["by", "series", "sum", "unit", "hold", "start"];
+            let of_csv = ["time", "value", "decimal"];
+            let is_file = matches!(signal, Signal::Recorded(_));
+            let wrong = of_files.into_iter().filter(|_| !is_file);
+            let wrong = wrong.chain(of_csv.into_iter().filter(|_| name != "csv"));
+            let of_noise = ["every", "seed", "of"];
+            let wrong = wrong.chain(of_noise.into_iter().filter(|_| name != "noise"));
+            if let Some(field) = wrong.into_iter().find(|field| at.key(field).node().is_some()) {
+                let of = match field {
+                    field if of_csv.contains(&field) => "`csv`",
+                    field if of_noise.contains(&field) => "`noise`",
+                    _ => "`csv`, `prometheus` or `openMetrics`",
+                };
+                problems.plain(at.key_position(field), format!("`{field}` requires {of}"));
+            }
+            if let Signal::Steps(points) | Signal::Points(points) = signal {
+                check_points(points, at.key(name), problems);
+            }
+            if let Signal::Noisy(noise) = signal {
+                check_noise(noise, at, problems);
+            }
+            if let Signal::Recorded(Recorded { unit: Some(unit), .. }) = signal
+                && unit.sign() <= 0
+            {
+                let what = format!("expected a unit greater than 0, found {unit}");
+                problems.hint(at.key("unit"), what, UNIT_EXAMPLES);
+            }
+        }
+        several => problems.plain(at, one_of(&shapes, several)),
+    }
+}
+
+/// Refuses negative usage. That of recordings is refused when they are read, and values of custom
+/// and external metrics may be negative.
+fn refuse_negative(signal: &Signal, at: At<'_>, problems: &mut Problems) {
+    let mut refuse = |value: &Quantity, at: At<'_>| {
+        if value.sign() < 0 {
+            problems.plain(at, format!("usage can't be negative, found {value}"));
+        }
+    };
+    match signal {
+        Signal::Constant(value) => refuse(value, at),
+        Signal::Steps(points) | Signal::Points(points) => {
+            let name = if matches!(signal, Signal::Steps(_)) { "steps" } else { "points" };
+            for (index, point) in points.iter().enumerate() {
+                refuse(&point.value, at.key(name).index(index).key("value"));
+            }
+        }
+        Signal::Sine(Sine { mean, amplitude, .. }) => {
+            if mean.milli() < amplitude.milli().saturating_abs() {
+                let what = format!(
+                    "usage can't be negative: the amplitude {amplitude} is larger than the mean \
+                     {mean}"
+                );
+                problems.plain(at.key("sine").key("amplitude"), what);
+            }
+        }
+        Signal::Noisy(noise) => refuse_negative(&noise.of, at.key("of"), problems),
+        Signal::Recorded(_) => {}
+    }
+}
+
+fn check_noise(noise: &Noise, at: At<'_>, problems: &mut Problems) {
+    if !(1..=100).contains(&noise.percent) {
+        let what = format!("expected noise from 1% to 100%, found {}%", noise.percent);
+        problems.plain(at.key("noise"), what);
+    }
+    let of = at.key("of");
+    if of.node().is_none() {
+        let hint = "for example {noise: 10%, of: {sine: …}}";
+        problems.hint(at, "`noise` requires `of`, the signal", hint);
+    } else if matches!(*noise.of, Signal::Noisy(_)) {
+        problems.hint(of, "a signal with noise can't have further noise", "remove one `noise`");
+    } else {
+        check_signal(&noise.of, of, problems);
+    }
+}
+
+fn check_points(points: &[Point], at: At<'_>, problems: &mut Problems) {
+    if points.is_empty() {
+        problems.hint(at, "the list of values is empty", "for example [{at: 0s, value: 500m}]");
+    }
+    for (index, pair) in points.windows(2).enumerate() {
+        let (last, time) = (pair[0].at, pair[1].at);
+        if time <= last {
+            let at = at.index(index + 1).key("at");
+            let what = format!("{time} is not after {last}, the previous time");
+            problems.hint(at, what, "sort the values by time");
+        }
+    }
+}
+
+fn check_name(name: &str, at: At<'_>, problems: &mut Problems) {
+    if name.is_empty() {
+        problems.plain(at.key("name"), "the name of the metric is empty");
+    }
+}
+
+fn check_objects(metrics: &mut [ObjectMetric], at: At<'_>, problems: &mut Problems) {
+    for (index, metric) in metrics.iter_mut().enumerate() {
+        let at = at.index(index);
+        check_name(&metric.name, at, problems);
+        check_object(&metric.object, at.key("object"), problems);
+        // Only the group of the object's apiVersion matters.
+        let group = metric.object.group();
+        metric.object.api_version = (!group.is_empty()).then(|| format!("{group}/v1").into());
+        check_series(metric.all_series().collect(), at, problems);
+        metric.normalize_series();
+    }
+    for (index, metric) in metrics.iter().enumerate() {
+        let same =
+            |other: &ObjectMetric| other.name == metric.name && other.object == metric.object;
+        if metrics[..index].iter().any(same) {
+            let ObjectMetric { name, object, .. } = metric;
+            let (kind, object) = (object.group_kind(), &object.name);
+            let what = format!("duplicate metric `{name}` of {kind} {object}");
+            problems.plain(at.index(index).key("name"), what);
+        }
+    }
+}
+
+fn check_object(object: &DescribedObject, at: At<'_>, problems: &mut Problems) {
+    for (field, text) in [("kind", &object.kind), ("name", &object.name)] {
+        if text.is_empty() {
+            problems.plain(at.key(field), format!("the {field} of the object is empty"));
+        }
+    }
+    if object.kind.contains('.') {
+        let hint = "write the group in `apiVersion`, for example networking.k8s.io/v1";
+        let what = format!("{:?} is not a valid kind: a kind can't contain a dot", object.kind);
+        problems.hint(at.key("kind"), what, hint);
+    }
+    let version = object.api_version.as_deref().unwrap_or("v1");
+    let versioned = |version: &str| version.starts_with('v') && !version.contains(['/', '.']);
+    let is_sound = match version.split_once('/') {
+        Some((group, version)) => versioned(version) && !group.is_empty(),
+        None => versioned(version),
+    };
+    if !is_sound {
+        let hint = "for example v1 or networking.k8s.io/v1";
+        let what = format!("{version:?} is not a valid apiVersion");
+        problems.hint(at.key("apiVersion"), what, hint);
+    }
+}
+
+/// Checks that a metric has exactly one of a value and series with different labels.
+fn check_series(
+    series: Vec<(&BTreeMap<String, String>, &Signal)>,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let fields = ["value", "series"];
+    match at.given(&fields).as_slice() {
+        ["value"] => {
+            for (_, signal) in series {
+                check_signal(signal, at.key("value"), problems);
+            }
+        }
+        ["series"] if series.is_empty() => {
+            let hint = "for an empty response, use `metricEmpty` in the timeline";
+            problems.hint(at.key("series"), "the list of series is empty", hint);
+        }
+        ["series"] => {
+            for (index, (labels, signal)) in series.iter().enumerate() {
+                let at = at.key("series").index(index);
+                if series[..index].iter().any(|(other, _)| other == labels) {
+                    let hint = "change the labels, or remove one of the series";
+                    problems.hint(at, "another series has the same labels", hint);
+                }
+                check_signal(signal, at.key("value"), problems);
+            }
+        }
+        given => problems.plain(at, one_of(&fields, given)),
+    }
+}

@@ -1,0 +1,230 @@
+//! Resolves a raw scenario: parses values, fills in defaults, and rejects invalid combinations.
+//! All problems of a file are reported at once, each with its position.
+
+mod controller;
+mod cursor;
+mod expect;
+mod hpa;
+mod lenient;
+mod metadata;
+pub mod metrics;
+mod other_namespaces;
+mod other_pods;
+mod reach;
+mod recordings;
+mod rolling_update;
+mod served;
+mod target;
+mod timeline;
+mod units;
+mod values;
+mod versions;
+mod vpa;
+pub mod with_vpa;
+pub mod workload;
+
+pub use self::controller::flag as controller_flag;
+use self::cursor::{At, Problems};
+use self::hpa::Hpas;
+pub use self::hpa::{SingleHpa, single_hpa};
+use self::reach::Reach;
+use self::recordings::Recordings;
+pub use self::recordings::recorded_length;
+use self::timeline::ResolveContext;
+pub use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod};
+pub use self::versions::{not_yet_served, served};
+pub use self::vpa::resolve as resolve_vpa;
+pub use self::vpa::{SingleVpa, single_vpa};
+use super::decode;
+use super::decode::Decoded;
+use super::error::{Problem, READS_MANIFESTS, ReadError, suggest};
+use super::expectation::Expectation;
+use super::kinds::API_VERSION;
+use super::node::Node;
+use super::raw::ScenarioFile;
+use super::resolved::{Observed, ReadingNote, Scenario};
+use super::vpa::is_vpa;
+use kube_autoscaler_models::time::Span;
+
+/// Reads other files: `hpa.file`.
+pub type Reader<'a> = &'a dyn Fn(&str) -> Result<String, ReadError>;
+
+/// Resolves a file.
+pub fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
+    check_kind(root).map_err(|problem| vec![problem])?;
+    if is_vpa(root) {
+        let what = "expected an HPA scenario, found a VPA scenario";
+        let hint = "`kube-lockstep run` and `predict` support both".to_owned();
+        return Err(vec![At::root(root).problem(what, Some(hint))]);
+    }
+    let decoded = decode::decode_all(root, decode::Nulls::Refused);
+    let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
+    let file: ScenarioFile = file;
+    let mut problems = Problems::new(malformed);
+    let at = At::root(root);
+    let scenario = scenario(path, &file, at, read, &mut problems);
+    problems.into_result()?;
+    scenario.ok_or_else(|| {
+        vec![at.problem("a problem without a message: please report this file", None)]
+    })
+}
+
+/// Resolves the scenario. After problems, the result is absent or incomplete.
+fn scenario(
+    path: &str,
+    file: &ScenarioFile,
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<Scenario> {
+    head(&file.requirement, file.upstream.as_deref(), at, problems);
+    let (flags, gates, gate_overrides) = controller::resolve(file, at, file.releases, problems);
+    let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
+    let target = hpas.as_ref().and_then(Hpas::target);
+    let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
+    let others = target::others(file, at.key("otherTargets"), target, problems);
+    let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
+    let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
+    hpas.iter_mut().for_each(|hpas| hpas.find_targets(&others, problems));
+    let none = Hpas::default();
+    let known = hpas.as_ref().unwrap_or(&none);
+    let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
+    let before = problems.len();
+    let mut recordings = Recordings::new(read, file.until);
+    let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
+    let metrics_are_sound = problems.len() == before;
+    let of_units = units::check(&metrics, workload.as_ref(), known, at, problems);
+    let context = ResolveContext {
+        file,
+        hpas: known,
+        workload: workload.as_ref(),
+        others: &others,
+        reach,
+        until: file.until,
+    };
+    let timeline = timeline::resolve(&context, at.key("timeline"), problems);
+    let expect = expectations(file, known, flags.sync_period, at, problems);
+    let mut notes = [plain(known.notes()), recordings.notes(), plain(of_units)].concat();
+    if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
+        let unserved = served::check(hpas.asked(), &metrics, &file.workload, &expect, problems);
+        notes.extend(plain(unserved));
+    }
+    let hpas = hpas?;
+    Some(Scenario {
+        id: path.to_owned(),
+        path: path.to_owned(),
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
+        releases: file.releases,
+        flags,
+        explicit_flags: controller::given(file),
+        gate_overrides,
+        namespace: hpas.namespace(),
+        notes,
+        manifest_notes: Vec::new(),
+        is_of_manifests: false,
+        clock: recordings.clock(),
+        hpas: hpas.into_autoscalers(),
+        workload: workload?,
+        other_targets: others,
+        other_pods,
+        other_namespaces,
+        metrics,
+        timeline,
+        until: file.until,
+        observed: Observed::ALL,
+        vpa: None,
+        expect,
+        hash: String::new(),
+        line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
+    })
+}
+
+/// Notes that are not about one signal.
+fn plain(notes: Vec<String>) -> Vec<ReadingNote> {
+    notes.into_iter().map(ReadingNote::from).collect()
+}
+
+/// Resolves the expectations, after a check of the number of reconciles.
+fn expectations(
+    file: &ScenarioFile,
+    hpas: &Hpas,
+    sync_period: Span,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<Expectation> {
+    let ticks = most_ticks(file, sync_period, at, problems);
+    expect::resolve(file, hpas, at.key("expect"), ticks, problems)
+}
+
+/// The largest possible number of reconciles.
+fn most_ticks(
+    file: &ScenarioFile,
+    sync_period: Span,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<usize> {
+    let ticks = expect::most_ticks(file, file.until, sync_period)?;
+    if ticks > MOST_TICKS {
+        let what =
+            format!("the scenario has {ticks} reconciles, more than the limit of {MOST_TICKS}");
+        let hint = "decrease `until`, or increase `horizontal-pod-autoscaler-sync-period`";
+        problems.hint(at.key("until"), what, hint);
+    }
+    Some(ticks)
+}
+
+/// Checks `apiVersion` and `kind` first, because another kind of file has other fields.
+fn check_kind(root: &Node) -> Result<(), Problem> {
+    let at = At::root(root);
+    let begin = format!("a scenario begins with `apiVersion: {API_VERSION}`");
+    if !at.is_map() {
+        let what = format!("expected a scenario, found {}", root.describe());
+        return Err(at.problem(what, Some(begin)));
+    }
+    let kind = root.entry("kind").map(|(_, kind)| kind.to_json());
+    let is_manifest = kind.is_none_or(|kind| kind != "Scenario");
+    for (field, expected) in [("apiVersion", API_VERSION), ("kind", "Scenario")] {
+        let Some((_, value)) = root.entry(field) else { continue };
+        let found = value.to_json();
+        if found.as_str() != Some(expected) {
+            let what = format!("expected {field} `{expected}`, found {}", value.describe());
+            let hint = match found.as_str() {
+                Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
+                    Some(format!("a manifest belongs under `hpa:`; {READS_MANIFESTS}"))
+                }
+                Some(found) => {
+                    let newer = "upgrade kube-lockstep if the file is for a newer version of it";
+                    let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.to_owned());
+                    let similar = suggest(found, [expected]).filter(|hint| hint.starts_with("did"));
+                    similar.or(newer).or(Some(if is_manifest {
+                        READS_MANIFESTS.to_owned()
+                    } else {
+                        begin
+                    }))
+                }
+                None => None,
+            };
+            return Err(at.key(field).problem(what, hint));
+        }
+    }
+    Ok(())
+}
+
+fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Problems) {
+    if requirement.trim().is_empty() {
+        let hint = "state the requirement in one sentence";
+        problems.hint(at.key("requirement"), "the requirement is empty", hint);
+    }
+    let Some(upstream) = upstream else { return };
+    let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));
+    if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
+        let what = format!("expected a link, found {}", super::node::shorten(upstream));
+        let hint = "link upstream's source, a KEP or an issue: https://…; or remove the field";
+        problems.hint(at.key("upstream"), what, hint);
+    }
+}
+
+/// A month of reconciles every 15 s. A longer scenario is probably a mistake.
+const MOST_TICKS: usize = 200_000;

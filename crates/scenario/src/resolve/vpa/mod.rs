@@ -1,0 +1,571 @@
+//! Resolves a scenario of the VPA's recommender.
+
+mod expect;
+mod manifest;
+mod notes;
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use self::manifest::{Gates, Vpa, checkpoint};
+pub use self::manifest::{SingleVpa, single_vpa};
+use super::cursor::{At, Problems};
+use super::recordings::Recordings;
+use super::values::LATER_END;
+use super::workload::check_resources;
+use super::{Reader, check_kind, head, metrics, units};
+use crate::decode;
+use crate::decode::Decoded;
+use crate::error::{Problem, suggest};
+use crate::hash;
+use crate::node::Node;
+use crate::raw::Workload;
+use crate::resolved::{Container, Metrics, ResourceUsage, UsageSource};
+use crate::vpa::raw::{ScriptFields, VpaScenarioFile};
+use crate::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
+use kube_autoscaler_models::selector::{is_dns1123_label, is_label_key, is_label_value};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::{
+    Checkpoint, ClusterChange, GoTime, RecommenderFlags, Script, Start, VerticalPodAutoscaler,
+};
+
+/// The largest number of runs of the recommender or of the updater: 100 days of one per minute.
+const MOST_RUNS: i64 = 144_000;
+
+/// The number of containers in the history of all pods, times their samples.
+const MOST_HISTORY: i64 = 1_000_000;
+
+/// Resolves a file. `init_containers`: further init containers of the workload.
+pub fn resolve(
+    path: &str,
+    root: &Node,
+    init_containers: &[String],
+    read: Reader<'_>,
+) -> Result<VpaScenario, Vec<Problem>> {
+    resolve_with_file(path, root, init_containers, read).map(|(scenario, _)| scenario)
+}
+
+/// Resolves a file, and also returns the file.
+pub(super) fn resolve_with_file(
+    path: &str,
+    root: &Node,
+    init_containers: &[String],
+    read: Reader<'_>,
+) -> Result<(VpaScenario, VpaScenarioFile), Vec<Problem>> {
+    check_kind(root).map_err(|problem| vec![problem])?;
+    let decoded = decode::decode_all(root, decode::Nulls::Refused);
+    let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
+    let mut problems = Problems::new(malformed);
+    let at = At::root(root);
+    let scenario = scenario(path, &file, init_containers, at, read, &mut problems);
+    problems.into_result()?;
+    scenario.map(|scenario| (scenario, file)).ok_or_else(|| {
+        vec![at.problem("a problem without a message: please report this file", None)]
+    })
+}
+
+/// Resolves the scenario. After problems, the result is absent or incomplete.
+fn scenario(
+    path: &str,
+    file: &VpaScenarioFile,
+    init_containers: &[String],
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<VpaScenario> {
+    head(&file.requirement, file.upstream.as_deref(), at, problems);
+    if let Some(script) = &file.script {
+        return of_script(path, file, script, at, problems);
+    }
+    let start = start(file, at, problems);
+    let (flags, parsed_flags) = flags(file, at, problems);
+    let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
+    let vpas = vpas(file, at, read, gates, problems);
+    let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
+    let name = target.as_ref().map_or("", |target| &target.name);
+    let workload = workload(&file.workload, name, at.key("workload"), problems);
+    let mut recordings = Recordings::of_vpa(read, file.until);
+    let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
+    let history = history(file, &workload, at.key("history"), read, problems);
+    if history.is_some() && parsed_flags.uses_checkpoints() {
+        let hint = "add `storage: prometheus` to `recommender.flags`, or remove the history";
+        let what = "the recommender reads checkpoints instead of a history";
+        problems.hint(at.key("history"), what, hint);
+    }
+    let runs = check_runs(file, &parsed_flags, at, problems);
+    let checkpoints: Vec<_> = (0..file.checkpoints.len())
+        .filter_map(|index| checkpoint(at.key("checkpoints").index(index), read, problems))
+        .collect();
+    let context = timeline::Context { vpas: &vpas, workload: &workload, until: file.until };
+    let events = timeline::resolve(&context, file, at.key("timeline"), read, gates, problems);
+    let known = notes::Containers { workload: &workload, init_containers, vpas: &vpas };
+    let named = known.names(&checkpoints, &events);
+    let expect = expect::resolve(&context, file, &named, runs, at.key("expect"), problems);
+    let first = vpas.first()?;
+    let mut scenario = VpaScenario {
+        id: path.to_owned(),
+        path: path.to_owned(),
+        line: first.line,
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
+        releases: file.releases,
+        hash: String::new(),
+        notes: [
+            recordings.notes(),
+            known.notes(file, &checkpoints, &events, at),
+            notes::on_restarts(file, at),
+        ]
+        .concat(),
+        start,
+        flags,
+        parsed_flags,
+        namespace: first.object.metadata.name.namespace.clone(),
+        target: target?,
+        vpas: vpas.iter().map(|vpa| vpa.object.clone()).collect(),
+        checkpoints,
+        workload,
+        metrics,
+        history,
+        timeline: events,
+        until: file.until,
+        expect,
+        script: None,
+    };
+    scenario.hash = hash_of(&scenario, file);
+    Some(scenario)
+}
+
+/// Resolves the usage in metrics.k8s.io.
+fn usage(
+    file: &VpaScenarioFile,
+    workload: &VpaWorkload,
+    at: At<'_>,
+    recordings: &mut Recordings<'_>,
+    problems: &mut Problems,
+) -> Metrics {
+    let sampling = file.metrics.sampling;
+    let raw = Metrics { resources: file.metrics.resource.clone(), sampling, ..Metrics::default() };
+    let typed = typed_workload(workload);
+    let metrics = metrics::usage(raw, &typed, file.until, at, recordings, problems);
+    check_usage(&metrics.resources, workload, at.key("resource"), problems);
+    recordings.note(units::check_vpa(&metrics, workload, at, problems));
+    metrics
+}
+
+/// Resolves a scenario that is given as a script.
+fn of_script(
+    path: &str,
+    file: &VpaScenarioFile,
+    script: &Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<VpaScenario> {
+    let others = ["vpa", "vpas", "checkpoints", "workload", "metrics", "history", "timeline"];
+    for name in at.given(&others) {
+        let what = format!("`{name}` can't be combined with `script`");
+        problems.plain(at.key_position(name), what);
+    }
+    let start = start(file, at, problems);
+    let (flags, parsed) = flags(file, at, problems);
+    let fields = match serde_json::from_value::<ScriptFields>(script.clone()) {
+        Ok(fields) => fields,
+        Err(error) => {
+            problems.plain(at.key("script"), format!("the script can't be read: {error}"));
+            return None;
+        }
+    };
+    let end = fields.steps.last().map_or(Time::ZERO, |step| step.until);
+    if end != file.until {
+        let what = format!("expected {end}, the end of the last step, found {}", file.until);
+        problems.plain(at.key("until"), what);
+    }
+    if !fields.steps.is_sorted_by_key(|step| step.until) {
+        problems.plain(at.key("script").key("steps"), "the steps are not in chronological order");
+    }
+    let most_runs = check_runs(file, &parsed, at, problems);
+    let expect = expect::resolve_of_script(file, most_runs, at.key("expect"), problems);
+    let hashed = HashedScript { start: start.unix(), flags: &flags, script };
+    let hashed = serde_json::to_value(hashed).unwrap_or_default();
+    let ScriptFields { objects, history, steps } = fields;
+    let start = Start { at: start, flags: parsed, objects, history };
+    let script = Script { name: path.to_owned(), flags, start, steps };
+    Some(VpaScenario {
+        requirement: file.requirement.trim().to_owned(),
+        upstream: file.upstream.clone().unwrap_or_default(),
+        covers: file.covers.clone(),
+        releases: file.releases,
+        hash: hash::of_value(&hashed, std::iter::empty()),
+        line: at.key_position("script").line,
+        expect,
+        ..VpaScenario::of_script(script)
+    })
+}
+
+/// Everything that affects a run of a scenario without a script.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hashed<'a> {
+    start: i64,
+    flags: &'a BTreeMap<String, String>,
+    vpas: &'a [VerticalPodAutoscaler],
+    checkpoints: &'a [Checkpoint],
+    workload: &'a VpaWorkload,
+    metrics: &'a Metrics,
+    history: Option<&'a History>,
+    /// In the form of the file.
+    timeline: Vec<&'a VpaTimelineEvent>,
+    /// The checkpoints of the timeline, whose manifests may be in files.
+    set_checkpoints: Vec<&'a Checkpoint>,
+    until: String,
+}
+
+/// Everything that affects a run of a scenario with a script. The script contains the objects.
+#[derive(Serialize)]
+struct HashedScript<'a> {
+    start: i64,
+    flags: &'a BTreeMap<String, String>,
+    script: &'a Value,
+}
+
+/// The hash of everything that affects a run. All fields are named, so that the compiler reports a
+/// new one.
+fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
+    let VpaScenario {
+        start,
+        flags,
+        vpas,
+        checkpoints,
+        workload,
+        metrics,
+        history,
+        timeline: events,
+        until,
+        // They are derived from the flags and the VPAs.
+        parsed_flags: _,
+        namespace: _,
+        target: _,
+        // Texts for users, and conditions that are checked afterwards.
+        id: _,
+        path: _,
+        line: _,
+        requirement: _,
+        upstream: _,
+        covers: _,
+        releases: _,
+        notes: _,
+        expect: _,
+        hash: _,
+        // A scenario with a script has its own hash.
+        script: _,
+    } = scenario;
+    let mut timeline: Vec<_> = file.timeline.iter().collect();
+    timeline.sort_by_key(|event| event.at);
+    let set = events.iter().filter_map(|event| match &event.change {
+        Some(ClusterChange::SetCheckpoint(checkpoint)) => Some(checkpoint),
+        _ => None,
+    });
+    let hashed = Hashed {
+        start: start.unix(),
+        flags,
+        vpas,
+        checkpoints,
+        workload,
+        metrics,
+        history: history.as_ref(),
+        timeline,
+        set_checkpoints: set.collect(),
+        until: until.to_string(),
+    };
+    hash::of_value(&serde_json::to_value(hashed).unwrap_or_default(), metrics.recorded())
+}
+
+/// The range of the virtual clock, in seconds since 1970. It begins with the year 2000, and ends
+/// at the start of the day on which the nanoseconds since 1970 overflow an int64.
+const CLOCK: Range<i64> = 946_684_800..9_223_286_400;
+
+/// The range of the virtual clock, in messages.
+const CLOCK_TEXT: &str = "2000-01-01T00:00:00Z or later, and before 2262-04-11T00:00:00Z";
+
+/// The time of t=0, the default if there is a problem.
+fn start(file: &VpaScenarioFile, at: At<'_>, problems: &mut Problems) -> GoTime {
+    let default = GoTime::from_unix(CLOCK.start);
+    let Some(text) = &file.recommender.start else { return default };
+    let value = at.key("recommender").key("start");
+    let start = match text.parse::<jiff::Timestamp>() {
+        Ok(timestamp) if timestamp.subsec_nanosecond() == 0 => GoTime::from_timestamp(timestamp),
+        _ => {
+            let what = format!("expected a date and time in whole seconds, found {text:?}");
+            problems.hint(value, what, "for example 2024-03-01T12:00:00Z");
+            return default;
+        }
+    };
+    if !CLOCK.contains(&start.unix()) {
+        let what = format!("{text} is outside the range of the virtual clock");
+        problems.hint(value, what, format!("expected {CLOCK_TEXT}"));
+        return default;
+    }
+    if start.plus(file.until.since_start()).unix() >= CLOCK.end {
+        let what = format!(
+            "the scenario ends after the range of the virtual clock: {} after {text}",
+            file.until
+        );
+        let hint = "decrease `until`, or set an earlier `start`: the scenario must end before \
+                    2262-04-11T00:00:00Z";
+        problems.hint(at.key("until"), what, hint);
+    }
+    start
+}
+
+fn flags(
+    file: &VpaScenarioFile,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> (BTreeMap<String, String>, RecommenderFlags) {
+    let at = at.key("recommender").key("flags");
+    let mut flags = BTreeMap::new();
+    for (name, value) in &file.recommender.flags {
+        let Some(text) = flag_text(name, value, at, problems) else { continue };
+        let name = name.trim_start_matches('-');
+        match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
+            Ok(_) => drop(flags.insert(name.to_owned(), text)),
+            Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
+                problems.add(RECOMMENDER.unknown_flag(name, at.key_position(name)));
+            }
+            Err(error) => problems.plain(at.key(name), error.why),
+        }
+    }
+    let parsed = RecommenderFlags::parse(&flags).unwrap_or_else(|error| {
+        // Each flag alone is valid.
+        problems.plain(at.key(&error.flag), error.why);
+        RecommenderFlags::default()
+    });
+    (flags, parsed)
+}
+
+/// A component of the VPA with flags.
+pub(super) struct Component {
+    /// `recommender` or `updater`.
+    pub name: &'static str,
+    /// The flag for the time between two runs.
+    pub interval: &'static str,
+    /// The flags that the harness supports.
+    pub flags: &'static [&'static str],
+    /// Why a flag of upstream is not supported.
+    pub unsupported: fn(&str) -> Option<&'static str>,
+}
+
+const RECOMMENDER: Component = Component {
+    name: "recommender",
+    interval: "recommender-interval",
+    flags: &RecommenderFlags::NAMES,
+    unsupported: RecommenderFlags::unsupported,
+};
+
+impl Component {
+    /// Returns the number of runs of the component, and adds a problem if there are too many.
+    /// `at`: the scenario.
+    pub(super) fn check_runs(
+        &self,
+        until: Time,
+        interval: Span,
+        at: At<'_>,
+        problems: &mut Problems,
+    ) -> i64 {
+        let runs = until.since_start().0 / interval.0.max(1);
+        if runs > MOST_RUNS {
+            let what = format!(
+                "the scenario has {runs} runs of the {}, more than the limit of {MOST_RUNS}",
+                self.name
+            );
+            let hint = format!("decrease `until`, or increase `{}`", self.interval);
+            problems.hint(at.key("until"), what, hint);
+        }
+        runs
+    }
+
+    /// The problem of a flag that upstream does not have, or that the harness does not support.
+    pub(super) fn unknown_flag(&self, name: &str, at: At<'_>) -> Problem {
+        let subject = format!("the flag `{name}` of the {}", self.name);
+        match (self.unsupported)(name) {
+            Some(why) => at.problem(format!("{subject} is not supported: {why}"), None),
+            None => {
+                let hint = suggest(name, self.flags.iter().copied());
+                at.problem(format!("{subject} is unknown"), hint)
+            }
+        }
+    }
+}
+
+/// The text of the value of a flag.
+pub(super) fn flag_text(
+    name: &str,
+    value: &Value,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => {
+            problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
+            None
+        }
+    }
+}
+
+/// Resolves `vpa`, or each of `vpas`.
+fn vpas(
+    file: &VpaScenarioFile,
+    at: At<'_>,
+    read: Reader<'_>,
+    gates: Gates,
+    problems: &mut Problems,
+) -> Vec<Vpa> {
+    let several = at.key("vpas");
+    let places: Vec<At<'_>> = match (&file.vpa, several.node()) {
+        (Some(_), None) => vec![at.key("vpa")],
+        (None, _) => (0..file.vpas.len()).map(|index| several.index(index)).collect(),
+        (Some(_), Some(_)) => {
+            let what = "expected either `vpa` or `vpas`, found both";
+            problems.hint(at.key_position("vpas"), what, "list all VPAs in `vpas`");
+            return Vec::new();
+        }
+    };
+    if places.is_empty() {
+        problems.plain(several, "expected at least one VPA");
+    }
+    let mut vpas: Vec<Vpa> = Vec::new();
+    for at in places {
+        let Some(vpa) = manifest::resolve(at, read, gates, problems) else { continue };
+        let name = vpa.name();
+        if vpas.iter().any(|other| other.name() == name) {
+            problems.plain(at, format!("duplicate VPA `{name}`"));
+        }
+        vpas.push(vpa);
+    }
+    vpas
+}
+
+fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Problems) -> VpaWorkload {
+    let mut workload = given.clone();
+    if workload.labels.is_empty() {
+        workload.labels.insert("app".to_owned(), target.to_owned());
+    }
+    if workload.containers.is_empty() {
+        let container = Container { name: "app".into(), ..Container::default() };
+        workload.containers.push(container);
+    }
+    for (field, labels) in [("labels", &given.labels), ("podLabels", &given.pod_labels)] {
+        for (key, value) in labels {
+            let wrong = is_label_key(key).into_iter().chain(is_label_value(value)).next();
+            if let Some(wrong) = wrong {
+                let what = format!("`{key}: {value}` is not a valid label: {wrong}");
+                problems.plain(at.key(field).key(key), what);
+            }
+        }
+    }
+    for (key, value) in &given.pod_labels {
+        if let Some(other) = given.labels.get(key).filter(|other| *other != value) {
+            let what = format!("`{key}: {value}` contradicts `{key}: {other}` in `labels`");
+            let hint = "each pod has one value of a label: remove one of them";
+            problems.hint(at.key("podLabels").key(key), what, hint);
+        }
+    }
+    for (index, container) in given.containers.iter().enumerate() {
+        check_resources(container, at.key("containers").index(index), problems);
+    }
+    let containers = given.containers.iter().map(|container| &container.name);
+    let names: Vec<&Arc<str>> = containers.chain(&given.init_containers).collect();
+    for (index, name) in names.iter().enumerate() {
+        let at = match index.checked_sub(given.containers.len()) {
+            None => at.key("containers").index(index).key("name"),
+            Some(init) => at.key("initContainers").index(init),
+        };
+        if !is_dns1123_label(name).is_empty() {
+            problems.plain(at, format!("{name:?} is not a valid name of a container"));
+        } else if names[..index].contains(name) {
+            problems.plain(at, format!("duplicate container `{name}`"));
+        }
+    }
+    workload
+}
+
+/// The workload in the form of scenarios of the HPA, for the checks of its usage.
+fn typed_workload(workload: &VpaWorkload) -> Workload {
+    let replicas = i32::try_from(workload.replicas).unwrap_or(i32::MAX);
+    Workload { replicas, containers: workload.containers.clone(), ..Workload::default() }
+}
+
+/// Checks that usage is given by container if there are several.
+fn check_usage(
+    usage: &[ResourceUsage],
+    workload: &VpaWorkload,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    if workload.containers.len() < 2 {
+        return;
+    }
+    for (index, usage) in usage.iter().enumerate() {
+        if !matches!(usage.source, UsageSource::PerContainer(_)) {
+            let hint = "use `containers`, with a value for each container";
+            let what = "the usage is ambiguous: the pods have several containers";
+            problems.hint(at.index(index), what, hint);
+        }
+    }
+}
+
+fn history(
+    file: &VpaScenarioFile,
+    workload: &VpaWorkload,
+    at: At<'_>,
+    read: Reader<'_>,
+    problems: &mut Problems,
+) -> Option<History> {
+    let mut history = file.history.clone()?;
+    if history.resource.is_empty() {
+        let hint = "for example [{name: cpu, perPod: 500m}]";
+        problems.hint(at.key("resource"), "the history has no usage", hint);
+    }
+    let end = Time::ZERO + history.length;
+    let samples = history.length.0 / history.step.0.max(1);
+    let containers = i64::try_from(workload.containers.len()).unwrap_or(i64::MAX);
+    let pods = i64::from(workload.replicas);
+    if samples.saturating_mul(containers).saturating_mul(pods) > MOST_HISTORY {
+        problems.hint(at, "the history has too many samples", "increase `step`");
+    }
+    let mut recordings = Recordings::of_vpa(read, end);
+    let raw = Metrics { resources: history.resource, ..Metrics::default() };
+    let typed = typed_workload(workload);
+    let metrics = metrics::usage(raw, &typed, end, at, &mut recordings, problems);
+    check_usage(&metrics.resources, workload, at.key("resource"), problems);
+    history.resource = metrics.resources;
+    Some(history)
+}
+
+/// Checks the number of runs of the recommender, and returns the largest possible one: a restart
+/// can add one.
+fn check_runs(
+    file: &VpaScenarioFile,
+    flags: &RecommenderFlags,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> i64 {
+    let interval: Span = flags.recommender_interval;
+    let runs = RECOMMENDER.check_runs(file.until, interval, at, problems);
+    if runs == 0 {
+        let what =
+            format!("the scenario ends before the first run of the recommender, at {interval}");
+        problems.hint(at.key("until"), what, LATER_END);
+    }
+    let restarts = file.timeline.iter();
+    let restarts =
+        restarts.filter(|event| matches!(event.action, VpaAction::RestartRecommender(_)));
+    runs + i64::try_from(restarts.count()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,133 @@
+//! The containers of a scenario, and notes on parts of VPAs that have no effect.
+
+use super::super::cursor::At;
+use super::manifest::Vpa;
+use crate::resolved::ReadingNote;
+use crate::vpa::raw::VpaScenarioFile;
+use crate::vpa::{VpaAction, VpaTimelineEvent, VpaWorkload};
+use kube_autoscaler_models::api::CrossVersionObjectReference;
+use kube_autoscaler_models::vpa::{Checkpoint, ClusterChange};
+
+/// The policy of all containers without their own.
+const ALL: &str = "*";
+
+/// The sources of the names of containers.
+pub(super) struct Containers<'s> {
+    pub workload: &'s VpaWorkload,
+    /// Further init containers of the workload.
+    pub init_containers: &'s [String],
+    pub vpas: &'s [Vpa],
+}
+
+impl<'s> Containers<'s> {
+    /// The containers that exist at some time: those of pods and checkpoints. A container that no
+    /// longer exists can have a recommendation.
+    fn existing(
+        &self,
+        checkpoints: &'s [Checkpoint],
+        events: &'s [VpaTimelineEvent],
+    ) -> Vec<&'s str> {
+        let set = events.iter().filter_map(|event| match &event.change {
+            Some(ClusterChange::SetCheckpoint(checkpoint)) => Some(checkpoint),
+            _ => None,
+        });
+        let workload = self.workload;
+        let of_pods = workload.containers.iter().map(|container| &*container.name);
+        let init = workload.init_containers.iter().map(|name| &**name);
+        let init = init.chain(self.init_containers.iter().map(String::as_str));
+        let of_checkpoints = checkpoints.iter().chain(set).map(|it| &*it.spec.container_name);
+        of_pods.chain(init).chain(of_checkpoints).collect()
+    }
+
+    /// The names that an expectation can contain: also those of policies, without duplicates.
+    pub(super) fn names(
+        &self,
+        checkpoints: &'s [Checkpoint],
+        events: &'s [VpaTimelineEvent],
+    ) -> Vec<&'s str> {
+        let mut names: Vec<&str> = Vec::new();
+        let policies = self.vpas.iter().flat_map(policies).filter(|name| *name != ALL);
+        for name in self.existing(checkpoints, events).into_iter().chain(policies) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Notes on policies of containers that do not exist, and on VPAs without pods.
+    pub(super) fn notes(
+        &self,
+        file: &VpaScenarioFile,
+        checkpoints: &[Checkpoint],
+        events: &[VpaTimelineEvent],
+        at: At<'_>,
+    ) -> Vec<ReadingNote> {
+        let existing = Containers { ..*self }.existing(checkpoints, events);
+        let mut notes = Vec::new();
+        let Some(first) = self.vpas.first() else { return notes };
+        for (index, vpa) in self.vpas.iter().enumerate() {
+            let at = match at.key("vpa").node() {
+                Some(_) => at.key("vpa"),
+                None => at.key("vpas").index(index),
+            };
+            if !has_same_target(vpa, first) {
+                let CrossVersionObjectReference { kind, name, .. } = &vpa.object.spec.target_ref;
+                let what = format!(
+                    "the target of VPA {}, {kind} {name}, has no pods in this scenario: only the \
+                     target of the first VPA has pods",
+                    vpa.name()
+                );
+                notes.push(ReadingNote { line: Some(at.line), what });
+                continue;
+            }
+            // Manifests without the target do not contain the names of its containers.
+            if file.workload.containers.is_empty() {
+                continue;
+            }
+            for (index, name) in policies(vpa).enumerate() {
+                if name == ALL || existing.contains(&name) {
+                    continue;
+                }
+                let path = format!("spec.resourcePolicy.containerPolicies[{index}]");
+                let what = format!(
+                    "the policy of VPA {} for container {name} has no effect: the pods have no \
+                     container with this name",
+                    vpa.name()
+                );
+                notes.push(ReadingNote { line: Some(at.follow(&path).line), what });
+            }
+        }
+        notes
+    }
+}
+
+/// The note on a restart that reads a history.
+pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<ReadingNote> {
+    let is_restart =
+        |event: &VpaTimelineEvent| matches!(event.action, VpaAction::RestartRecommender(_));
+    let index = file.timeline.iter().position(is_restart).filter(|_| file.history.is_some());
+    let note = |index| ReadingNote {
+        line: Some(at.key("timeline").index(index).line),
+        what: "after a restart, the recommender reads only `history`; a Prometheus server would \
+               also return the usage since the start of the scenario"
+            .to_owned(),
+    };
+    index.map(note).into_iter().collect()
+}
+
+/// The names of the containers in the policies of a VPA.
+fn policies(vpa: &Vpa) -> impl Iterator<Item = &str> {
+    let policies = vpa.object.spec.resource_policy.iter().flat_map(|it| &it.container_policies);
+    policies.map(|policy| &*policy.container_name)
+}
+
+/// Returns true if two VPAs have the same target.
+fn has_same_target(vpa: &Vpa, other: &Vpa) -> bool {
+    let key = |vpa: &Vpa| {
+        let target = &vpa.object.spec.target_ref;
+        let namespace = vpa.object.metadata.name.namespace.clone();
+        (namespace, target.group().to_owned(), target.kind.clone(), target.name.clone())
+    };
+    key(vpa) == key(other)
+}

@@ -1,0 +1,146 @@
+//! Converts a resolved scenario back to a file in normal form. Fields with default values are
+//! omitted, so that adding a field with a default changes no hash.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::defaults::AGE;
+use super::kinds::API_VERSION;
+use super::raw::{
+    AnyManifest, Controller, Flags, InitContainer, PodResources, RestartPolicy, ScenarioFile,
+    Workload,
+};
+use super::resolved::{self, Container, Scenario};
+use kube_autoscaler_models::api;
+use kube_autoscaler_models::flags;
+use kube_autoscaler_models::flags::Flag;
+use kube_autoscaler_models::time::Span;
+
+/// The file as JSON, in the order in which fields are written.
+pub(crate) fn to_value(scenario: &Scenario) -> Value {
+    let mut value = serde_json::to_value(file(scenario)).unwrap_or_default();
+    if let (Some(vpa), Value::Object(file)) = (&scenario.vpa, &mut value) {
+        vpa.file.add_to(file);
+    }
+    value
+}
+
+fn file(scenario: &Scenario) -> ScenarioFile {
+    let controller = controller(scenario);
+    ScenarioFile {
+        api_version: API_VERSION.to_owned(),
+        kind: "Scenario".to_owned(),
+        requirement: scenario.requirement.clone(),
+        upstream: (!scenario.upstream.is_empty()).then(|| scenario.upstream.clone()),
+        covers: scenario.covers.clone(),
+        releases: scenario.releases,
+        controller: (controller != Controller::default()).then_some(controller),
+        hpa: match scenario.hpas.as_slice() {
+            [only] => Some(AnyManifest(only.manifest.clone())),
+            _ => None,
+        },
+        hpas: match scenario.hpas.as_slice() {
+            [_] => Vec::new(),
+            several => several.iter().map(|hpa| AnyManifest(hpa.manifest.clone())).collect(),
+        },
+        workload: with_limits(workload(&scenario.workload), scenario),
+        other_targets: scenario.other_targets.clone(),
+        other_pods: scenario.other_pods.clone(),
+        other_namespaces: scenario.other_namespaces.clone(),
+        metrics: scenario.metrics.clone(),
+        timeline: scenario.timeline.clone(),
+        until: scenario.until,
+        expect: scenario.expect.clone(),
+    }
+}
+
+fn unless(value: Span, default: Span) -> Option<Span> {
+    (value != default).then_some(value)
+}
+
+fn controller(scenario: &Scenario) -> Controller {
+    let (flags, default) = (&scenario.flags, flags::Flags::default());
+    let mut written = flags.differing(&default);
+    written.extend(&scenario.explicit_flags);
+    let given = |flag: Flag, value: Span| written.contains(&flag).then_some(value);
+    let typed = Flags {
+        horizontal_pod_autoscaler_sync_period: given(Flag::SyncPeriod, flags.sync_period),
+        horizontal_pod_autoscaler_downscale_stabilization: given(
+            Flag::DownscaleStabilization,
+            flags.downscale_stabilization,
+        ),
+        horizontal_pod_autoscaler_tolerance: written
+            .contains(&Flag::Tolerance)
+            .then_some(flags.tolerance),
+        horizontal_pod_autoscaler_cpu_initialization_period: given(
+            Flag::CpuInitializationPeriod,
+            flags.cpu_initialization_period,
+        ),
+        horizontal_pod_autoscaler_initial_readiness_delay: given(
+            Flag::InitialReadinessDelay,
+            flags.initial_readiness_delay,
+        ),
+        horizontal_pod_autoscaler_upscale_delay: given(Flag::UpscaleDelay, flags.upscale_delay),
+        horizontal_pod_autoscaler_downscale_delay: given(
+            Flag::DownscaleDelay,
+            flags.downscale_delay,
+        ),
+        concurrent_horizontal_pod_autoscaler_syncs: written
+            .contains(&Flag::ConcurrentSyncs)
+            .then_some(flags.concurrent_syncs),
+    };
+    let overrides = &scenario.gate_overrides;
+    Controller {
+        flags: (typed != Flags::default()).then_some(typed),
+        feature_gates: overrides.clone(),
+    }
+}
+
+fn workload(workload: &resolved::Workload) -> Workload {
+    let init_container = |container: &api::Container| InitContainer {
+        name: container.name.to_string(),
+        requests: container.requests.clone(),
+        restart_policy: container.sidecar.then_some(RestartPolicy::Always),
+    };
+    let pod_level = workload.spec.requests.as_ref();
+    let default_labels = BTreeMap::from([("app".to_owned(), workload.name.to_string())]);
+    let labels =
+        if workload.labels == default_labels { BTreeMap::new() } else { workload.labels.clone() };
+    let all = workload.labels.iter().map(|(key, value)| format!("{key}={value}"));
+    let all = all.collect::<Vec<_>>().join(",");
+    Workload {
+        replicas: workload.replicas,
+        quota: workload.quota,
+        containers: workload.spec.containers.iter().map(container).collect(),
+        init_containers: workload.spec.init_containers.iter().map(init_container).collect(),
+        resources: pod_level.map(|of| PodResources { requests: of.clone() }),
+        overhead: workload.spec.overhead.clone(),
+        labels,
+        selector: (*workload.selector != *all).then(|| workload.selector.to_string()),
+        age: unless(workload.age, AGE),
+        startup: workload.startup,
+        plural: workload.has_unusual_plural().then(|| workload.resource.clone()),
+        status_replicas: workload.status_replicas,
+        scale_down_order: workload.scale_down_order,
+        scale_down_first: workload.scale_down_first.clone(),
+        pods: workload.pods.clone(),
+        termination: unless(workload.termination.duration, Span::ZERO),
+        ready_while_terminating: (workload.termination.duration > Span::ZERO)
+            .then_some(workload.termination.ready),
+    }
+}
+
+/// Adds the limits of containers, which matter only to a VPA.
+fn with_limits(mut workload: Workload, scenario: &Scenario) -> Workload {
+    let limits = scenario.vpa.as_ref().map(|vpa| vpa.limits()).unwrap_or_default();
+    for container in &mut workload.containers {
+        container.limits = limits.get(&container.name).cloned().unwrap_or_default();
+    }
+    workload
+}
+
+fn container(container: &api::Container) -> Container {
+    let (name, requests) = (container.name.clone(), container.requests.clone());
+    Container { name, requests, ..Container::default() }
+}

@@ -1,0 +1,350 @@
+//! A scenario with an HPA and a VPA: the recommender in the clock and the world of the HPA.
+//!
+//! Before each step of the HPA, the VPA catches up: its recommender runs at its own times, and what
+//! it writes decides which requests pods get. At one time, the VPA precedes the HPA.
+
+use std::sync::Arc;
+
+use super::findings::Findings;
+use super::lockstep::explained_free_run;
+use super::observed_vpa::ObservedVpa;
+use super::random::{RandomCause, RandomOutcome};
+use super::recommendation::with_reasons;
+use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
+use super::recommender_lockstep::Lockstep;
+use crate::compare::{Divergence, FieldDifference};
+use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
+use crate::expect::Unmet;
+use crate::expect::recommender::evaluate_beside_hpa;
+use crate::trace::Trace;
+use crate::world::{PodChange, UpdaterReport, World};
+use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
+use kube_autoscaler_models::time::Time;
+use kube_autoscaler_models::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Write};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+
+/// The actions of a VPA in a free run of the model.
+#[derive(Clone, Debug)]
+pub struct VpaRun {
+    /// The VPA, and the expectations of recommendations.
+    pub scenario: Arc<VpaScenario>,
+    /// The release of the recommender.
+    pub release: VpaRelease,
+    /// The runs of the recommender, with the usage that each of them read.
+    pub charted: ChartedRun,
+    /// The effects of the updater and the admission controller on pods.
+    pub pod_changes: Vec<PodChange>,
+    /// The runs of the updater between an explained run of the recommender and the next.
+    pub updater_reports: Vec<UpdaterReport>,
+    /// The last run of the updater.
+    pub last_updater_report: Option<UpdaterReport>,
+}
+
+impl VpaRun {
+    /// The state after each run of the recommender.
+    #[must_use]
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.charted.run.snapshots
+    }
+
+    /// The expectations of recommendations that are not met.
+    #[must_use]
+    pub fn unmet(&self) -> &[Unmet] {
+        &self.charted.run.unmet
+    }
+
+    /// The unmet expectations about recommendations, with their reasons. `whole` is the
+    /// scenario that this run is a part of.
+    #[must_use]
+    pub fn unmet_with_reasons(&self, whole: &Arc<Scenario>, release: Release) -> Vec<Unmet> {
+        with_reasons(&self.scenario, self.unmet().to_vec(), |is_explained| {
+            Some(explained_free_run(whole, release, is_explained).vpa?.charted.run)
+        })
+    }
+
+    /// The index of the last run of the recommender at or before a time.
+    #[must_use]
+    pub fn index_at(&self, at: Time) -> Option<usize> {
+        self.snapshots().partition_point(|snapshot| snapshot.at <= at).checked_sub(1)
+    }
+}
+
+/// The recommender beside an HPA controller.
+pub(super) struct HpaWithVpa<R> {
+    scenario: Arc<VpaScenario>,
+    release: VpaRelease,
+    session: Session,
+    runs: R,
+}
+
+/// The runs that the model predicts.
+pub(super) struct Predicting<'e> {
+    charted: ChartedRun,
+    /// Selects the runs, by index, whose amounts are derived.
+    is_explained: &'e dyn Fn(usize) -> bool,
+    /// The errors that the recommender logged when it started, since the last run.
+    start_log: Vec<LogLine>,
+    updater_reports: Vec<UpdaterReport>,
+}
+
+/// The runs of an engine, compared with the model.
+pub(super) struct Comparing<'e, 'k> {
+    engine: Box<dyn engine::Session<Vpa> + 'e>,
+    lockstep: Lockstep<'k>,
+}
+
+/// A recommender that has just started.
+struct Started {
+    scripted: ScriptedScenario,
+    session: Session,
+    log: Vec<LogLine>,
+}
+
+/// Starts the model of the recommender. None: there is no VPA.
+fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
+    let vpa = scenario.vpa.as_ref()?;
+    let start = world.recommender_start()?;
+    let of_recommender = VpaScenario {
+        id: format!("{}/{}", scenario.id, vpa.release),
+        path: scenario.path.clone(),
+        hash: scenario.hash.clone(),
+        ..(*vpa.recommender).clone()
+    };
+    let (session, log) = Session::open(&start, VpaRules::of(vpa.release));
+    let script = Script {
+        name: of_recommender.id.clone(),
+        flags: of_recommender.flags.clone(),
+        start,
+        steps: Vec::new(),
+    };
+    let scripted = ScriptedScenario { scenario: Arc::new(of_recommender), script };
+    Some(Started { scripted, session, log })
+}
+
+/// Why the scenario can't continue at a stop, if it can't.
+fn overlap(world: &World, stop: Time) -> Option<RandomOutcome> {
+    (world.now() > stop).then(|| {
+        let why = format!(
+            "the recommender or the updater of the VPA runs at {stop}, while a reconcile waits \
+             before it retries its write of the scale: their order is random; choose other \
+             times for the actions"
+        );
+        RandomOutcome::new(RandomCause::VpaDuringReconcile, why)
+    })
+}
+
+fn writes(stepped: &Stepped) -> Vec<Write> {
+    stepped.runs.iter().flat_map(|run| run.run.writes.iter().cloned()).collect()
+}
+
+impl<R> HpaWithVpa<R> {
+    /// The next stop of the VPA, at or before the next step of the HPA, or before the end.
+    fn next_stop(world: &World, until: Option<Time>) -> Option<Time> {
+        world.next_vpa_stop().filter(|stop| until.is_none_or(|until| *stop <= until))
+    }
+}
+
+impl<'e> HpaWithVpa<Predicting<'e>> {
+    /// A recommender that follows the model. None: there is no VPA.
+    pub(super) fn predicting(
+        scenario: &Scenario,
+        world: &mut World,
+        is_explained: &'e dyn Fn(usize) -> bool,
+    ) -> Option<Self> {
+        let release = scenario.vpa.as_ref()?.release;
+        let Started { scripted: ScriptedScenario { scenario, .. }, session, log } =
+            start(scenario, world)?;
+        let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
+        let updater_reports = Vec::new();
+        let runs = Predicting { charted, is_explained, start_log: log, updater_reports };
+        Some(HpaWithVpa { scenario, release, session, runs })
+    }
+
+    /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
+    pub(super) fn predict(
+        &mut self,
+        world: &mut World,
+        until: Option<Time>,
+    ) -> Option<RandomOutcome> {
+        while let Some(stop) = Self::next_stop(world, until) {
+            if let Some(why) = overlap(world, stop) {
+                return Some(why);
+            }
+            let mut written = Vec::new();
+            if let Some(step) = world.begin_vpa_stop(stop) {
+                let next = self.runs.charted.run.snapshots.len();
+                let keeps = (self.runs.is_explained)(next);
+                self.session.recommender().keep_account(keeps);
+                let stepped = self.session.step(&step.changes, step.until);
+                self.runs.start_log.extend(stepped.log.iter().cloned());
+                for run in &stepped.runs {
+                    if run.run.is_undetermined {
+                        return Some(undetermined(run.at));
+                    }
+                    self.runs.add(&self.scenario, &mut self.session, run);
+                }
+                written = writes(&stepped);
+            }
+            world.end_vpa_stop(&written);
+            let last = self.runs.charted.run.snapshots.len().checked_sub(1);
+            if last.is_some_and(self.runs.is_explained) {
+                let report = world.last_updater_report().filter(|report| report.at == stop);
+                self.runs.updater_reports.extend(report.cloned());
+            }
+        }
+        None
+    }
+
+    /// The result.
+    pub(super) fn into_run(self, world: &World) -> VpaRun {
+        let HpaWithVpa { scenario, release, runs, .. } = self;
+        let Predicting { mut charted, updater_reports, .. } = runs;
+        charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
+        let pod_changes = world.pod_changes().to_vec();
+        charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
+        let last_updater_report = world.last_updater_report().cloned();
+        VpaRun { scenario, release, charted, pod_changes, updater_reports, last_updater_report }
+    }
+}
+
+impl Predicting<'_> {
+    /// Adds the last run of a session.
+    fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
+        let Predicting { charted: ChartedRun { run, usage }, is_explained, start_log, .. } = self;
+        let index = run.snapshots.len();
+        let with_contents = scenario.expects_contents();
+        run.snapshots.push(Snapshot::of(session.objects(), last, with_contents));
+        usage.push(pod_usage(session.objects()));
+        let start_log = std::mem::take(start_log);
+        if is_explained(index) {
+            run.explained.insert(index, explained(session, start_log));
+        }
+    }
+}
+
+impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
+    /// A recommender of an engine. None: there is no VPA.
+    ///
+    /// # Errors
+    /// If the engine can't run.
+    pub(super) fn comparing(
+        scenario: &Scenario,
+        world: &mut World,
+        engine: &'e mut dyn Engine<Vpa>,
+        findings: &Findings<'k>,
+    ) -> Result<Option<Self>, EngineError> {
+        let Some(Started { scripted, session, log }) = start(scenario, world) else {
+            return Ok(None);
+        };
+        let release = engine.release();
+        let engine = engine.open(&scripted)?;
+        let mut own = Findings::new(Trace::default(), &[]);
+        own.known.clone_from(&findings.known);
+        let mut lockstep = Lockstep::new(own, scripted.scenario.expects_contents());
+        lockstep.started(&log, engine.start_log());
+        let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
+        Ok(Some(HpaWithVpa { scenario, release, session, runs }))
+    }
+
+    /// Lets the VPA act until a time, and adds differences to those of the HPA. Returns why the
+    /// scenario can't continue, if it can't.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    pub(super) fn compare(
+        &mut self,
+        world: &mut World,
+        until: Option<Time>,
+        findings: &mut Findings<'k>,
+    ) -> Result<Option<RandomOutcome>, EngineError> {
+        let Comparing { engine, lockstep } = &mut self.runs;
+        while let Some(stop) = Self::next_stop(world, until) {
+            if let Some(why) = overlap(world, stop) {
+                return Ok(Some(why));
+            }
+            let mut written = Vec::new();
+            if let Some(step) = world.begin_vpa_stop(stop) {
+                let observed = engine.step(&step)?;
+                written = writes(&observed);
+                lockstep.step(&mut self.session, &step, observed);
+                add(lockstep, findings);
+                if let Some(why) = lockstep.findings.undetermined.take() {
+                    return Ok(Some(why));
+                }
+            }
+            world.end_vpa_stop(&written);
+        }
+        Ok(None)
+    }
+
+    /// Ends the recommender, and adds its runs to the findings.
+    ///
+    /// # Errors
+    /// If the engine is broken, or a recorded trace has more entries.
+    pub(super) fn close(
+        self,
+        world: &World,
+        findings: &mut Findings<'k>,
+    ) -> Result<(), EngineError> {
+        let HpaWithVpa { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
+        engine.close()?;
+        let Lockstep { snapshots, entries, .. } = lockstep;
+        let is_complete = world.next_vpa_stop().is_none();
+        findings.vpa =
+            Some(Box::new(ObservedVpa { scenario, release, snapshots, entries, is_complete }));
+        Ok(())
+    }
+}
+
+/// The text before the number of a run of the recommender in the name of a field.
+const RUN: &str = "run ";
+
+/// The text after the number.
+const OF_RECOMMENDER: &str = " of the recommender: ";
+
+/// A divergence of the recommender as one of the whole scenario, after `tick` ticks of the HPA:
+/// each field names the run.
+fn beside_hpa(found: &Divergence, tick: usize) -> Divergence {
+    let run = found.tick;
+    let field = |it: &FieldDifference| FieldDifference {
+        field: format!("{RUN}{run}{OF_RECOMMENDER}{}", it.field),
+        ..it.clone()
+    };
+    Divergence { tick, at: found.at, fields: found.fields.iter().map(field).collect() }
+}
+
+/// The divergence of the recommender in a divergence of a scenario with an HPA and a VPA, by its
+/// run; `None` if the HPA controller diverges.
+#[must_use]
+pub fn divergence_of_recommender(whole: &Divergence) -> Option<Divergence> {
+    let mut tick = 0;
+    let fields = whole.fields.iter().map(|it| {
+        let (run, field) = it.field.strip_prefix(RUN)?.split_once(OF_RECOMMENDER)?;
+        tick = run.parse().ok()?;
+        Some(FieldDifference { field: field.to_owned(), ..it.clone() })
+    });
+    let fields = fields.collect::<Option<Vec<_>>>().filter(|fields| !fields.is_empty())?;
+    Some(Divergence { tick, at: whole.at, fields })
+}
+
+/// Moves what a comparison of the recommender has found to the findings of the HPA.
+fn add<'k>(lockstep: &mut Lockstep<'k>, findings: &mut Findings<'k>) {
+    let Findings { compared, hits, divergence, .. } = &mut lockstep.findings;
+    if findings.divergence.is_none() {
+        findings.compared += *compared;
+    }
+    *compared = 0;
+    for hit in std::mem::take(hits) {
+        if !findings.hits.contains(&hit) {
+            findings.hits.push(hit);
+        }
+    }
+    // It stays in the lockstep, which does not report later differences.
+    let Some(found) = divergence.as_ref().filter(|_| findings.divergence.is_none()) else { return };
+    findings.divergence = Some(beside_hpa(found, findings.trace.ticks.len()));
+    let why = lockstep.why.last().filter(|why| !why.is_empty());
+    if let (Some(why), Some(last)) = (why, findings.why.last_mut()) {
+        last.clone_from(why);
+    }
+}

@@ -1,0 +1,279 @@
+//! The runs of the VPA's recommender in a scenario, and free runs of the model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Note;
+use super::random::{RandomCause, RandomOutcome};
+use super::recommendation::with_reasons;
+use crate::expect::Unmet;
+use crate::expect::recommender::evaluate;
+use crate::trace::recommender::{Entry, RecommenderTrace};
+use crate::world::recommender::{script, unmatched_actions};
+use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
+use kube_autoscaler_models::time::Time;
+use kube_autoscaler_models::vpa::{
+    ClusterChange, Estimation, LogLine, ObjectName, Objects, Occurrence, PodMetrics, Resource,
+    Samples, Session, Snapshot,
+};
+use kube_lockstep_scenario::vpa::VpaScenario;
+
+/// The name of the model in reports.
+pub const MODEL: &str = crate::engine::model::NAME;
+
+/// A run of a recommender in a scenario.
+#[derive(Clone, Debug)]
+pub struct RecommenderRun {
+    /// The scenario.
+    pub scenario: Arc<VpaScenario>,
+    /// The runs, for recordings.
+    pub trace: RecommenderTrace,
+    /// The state after each run.
+    pub snapshots: Vec<Snapshot>,
+}
+
+/// How the amounts of one VPA were derived, by container.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The VPA.
+    pub vpa: ObjectName,
+    /// The samples that count.
+    pub samples: BTreeMap<Arc<str>, Samples>,
+    /// The estimation of each amount.
+    pub estimations: BTreeMap<Arc<str>, Vec<Estimation>>,
+}
+
+/// How the amounts of a run were derived.
+#[derive(Clone, Debug)]
+pub struct ExplainedRun {
+    /// The derivations, by VPA.
+    pub derived: Vec<Derived>,
+    /// The errors that the recommender logged when it started, if it started since the run before.
+    pub start_log: Vec<LogLine>,
+    /// The samples and OOM kills that the recommender has read since the previous run.
+    pub account: Vec<Occurrence>,
+    /// The usage that the run read, or the error.
+    pub usage: Result<Arc<Vec<PodMetrics>>, String>,
+}
+
+/// The result of a free run of the model.
+#[derive(Clone, Debug, Default)]
+pub struct FreeRecommenderRun {
+    /// The state after each run.
+    pub snapshots: Vec<Snapshot>,
+    /// How the amounts of the runs that were asked for were derived, by index.
+    pub explained: BTreeMap<usize, ExplainedRun>,
+    /// The expectations that are not met.
+    pub unmet: Vec<Unmet>,
+    /// Notes for the author of the scenario. Empty beside an HPA, whose run has them.
+    pub notes: Vec<Note>,
+    /// The events whose actions found no pod, by their indices.
+    pub unmatched: Vec<usize>,
+    /// Why the scenario can't be run to its end, if it can't.
+    pub undetermined: Option<RandomOutcome>,
+}
+
+/// The usage of one resource of a container in one run: of all pods of a VPA with a sample.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodUsage {
+    /// The VPA.
+    pub vpa: ObjectName,
+    /// The container.
+    pub container: Arc<str>,
+    /// The resource.
+    pub resource: Resource,
+    /// The lowest usage of a pod, in millicores or bytes.
+    pub lowest: i64,
+    /// The highest usage of a pod, in millicores or bytes.
+    pub highest: i64,
+}
+
+/// A free run of the model with the usage that each run read, for charts.
+#[derive(Clone, Debug)]
+pub struct ChartedRun {
+    /// The run.
+    pub run: FreeRecommenderRun,
+    /// The usage, one list for each run.
+    pub usage: Vec<Vec<PodUsage>>,
+}
+
+/// Runs the model alone. `is_explained` selects runs, by index, whose amounts are derived.
+#[must_use]
+pub fn free_recommender_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    is_explained: &dyn Fn(usize) -> bool,
+) -> FreeRecommenderRun {
+    free_run(scenario, release, is_explained, &mut |_| {})
+}
+
+/// The prediction of a scenario, with the reasons of unmet expectations.
+#[must_use]
+pub fn predicted_recommender_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+) -> FreeRecommenderRun {
+    let mut run = free_recommender_run(scenario, release, &|_| false);
+    run.unmet = with_reasons(scenario, run.unmet, |is_explained| {
+        Some(free_recommender_run(scenario, release, is_explained))
+    });
+    run
+}
+
+/// Runs the model alone, and keeps the usage as well.
+#[must_use]
+pub fn charted_recommender_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    is_explained: &dyn Fn(usize) -> bool,
+) -> ChartedRun {
+    let mut usage = Vec::new();
+    let run =
+        free_run(scenario, release, is_explained, &mut |objects| usage.push(pod_usage(objects)));
+    ChartedRun { run, usage }
+}
+
+/// Runs the model alone. `watch` sees the objects after each run.
+fn free_run(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    is_explained: &dyn Fn(usize) -> bool,
+    watch: &mut dyn FnMut(&Objects),
+) -> FreeRecommenderRun {
+    let script = script(scenario);
+    let (mut session, mut start_log) = Session::open(&script.start, VpaRules::of(release));
+    let with_contents = scenario.expects_contents();
+    let unmatched = unmatched_actions(scenario);
+    let notes = notes(scenario, release, &unmatched);
+    let mut free = FreeRecommenderRun { notes, unmatched, ..FreeRecommenderRun::default() };
+    for step in &script.steps {
+        session.recommender().keep_account(is_explained(free.snapshots.len()));
+        let stepped = session.step(&step.changes, step.until);
+        start_log.extend(stepped.log);
+        for run in &stepped.runs {
+            if run.run.is_undetermined {
+                free.undetermined = Some(undetermined(run.at));
+                return free;
+            }
+            let index = free.snapshots.len();
+            free.snapshots.push(Snapshot::of(session.objects(), run, with_contents));
+            watch(session.objects());
+            let start_log = std::mem::take(&mut start_log);
+            if is_explained(index) {
+                free.explained.insert(index, explained(&mut session, start_log));
+            }
+        }
+    }
+    free.unmet = evaluate(scenario, release, &free.snapshots);
+    free
+}
+
+/// Notes for the author of a scenario. `unmatched`: the result of [`unmatched_actions`].
+pub fn notes(scenario: &VpaScenario, release: VpaRelease, unmatched: &[usize]) -> Vec<Note> {
+    let mut notes = Note::on_reading(&scenario.notes, scenario.line);
+    notes.extend(without_effect(scenario, unmatched));
+    let is_unchecked = scenario.all_expectations_are_for_others(release);
+    notes.extend(is_unchecked.then(|| {
+        let others: Vec<String> = scenario.checked().map(|it| it.to_string()).collect();
+        Note::no_expectation_applies(scenario.line, &others.join(", "))
+    }));
+    notes
+}
+
+/// The notes on events, by their indices, whose actions found no pod.
+pub(super) fn without_effect<'s>(
+    scenario: &'s VpaScenario,
+    unmatched: &'s [usize],
+) -> impl Iterator<Item = Note> + 's {
+    let events = unmatched.iter().filter_map(|index| scenario.timeline.get(*index));
+    events.map(|event| Note::without_effect(event.at, event.line))
+}
+
+/// The usage of the pods of each VPA.
+pub(super) fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
+    let Ok(metrics) = &objects.metrics else { return Vec::new() };
+    let mut all = Vec::new();
+    for (vpa, object) in &objects.vpas {
+        let Some(target) = objects.target(&vpa.namespace, &object.spec.target_ref) else {
+            continue;
+        };
+        let is_own = |pod: &&PodMetrics| {
+            let labels = objects.pods.get(&pod.pod).map(|pod| pod.labels.map());
+            pod.pod.namespace == vpa.namespace
+                && labels.is_some_and(|labels| target.selector.matches(labels))
+        };
+        let mut own: Vec<PodUsage> = Vec::new();
+        for usage in metrics.iter().filter(is_own).flat_map(|pod| &pod.containers) {
+            let amounts = [(Resource::Cpu, usage.cpu), (Resource::Memory, usage.memory)];
+            for (resource, amount) in amounts {
+                let Some(amount) = amount else { continue };
+                let (vpa, container) = (vpa.clone(), usage.container.clone());
+                add(
+                    &mut own,
+                    PodUsage { vpa, container, resource, lowest: amount, highest: amount },
+                );
+            }
+        }
+        all.extend(own);
+    }
+    all
+}
+
+/// Extends the range of a resource of a container.
+fn add(ranges: &mut Vec<PodUsage>, usage: PodUsage) {
+    let mut known = ranges.iter_mut();
+    let is_same =
+        |it: &&mut PodUsage| it.resource == usage.resource && it.container == usage.container;
+    match known.find(is_same) {
+        Some(known) => {
+            known.lowest = known.lowest.min(usage.lowest);
+            known.highest = known.highest.max(usage.highest);
+        }
+        None => ranges.push(usage),
+    }
+}
+
+/// The predictions of the model by any set of rules.
+#[must_use]
+pub fn predicted(scenario: &VpaScenario, rules: VpaRules) -> Vec<Entry> {
+    let script = script(scenario);
+    let (mut session, log) = Session::open(&script.start, rules);
+    let mut entries = vec![Entry::Start(log)];
+    for step in &script.steps {
+        let stepped = session.step(&step.changes, step.until);
+        if step.changes.contains(&ClusterChange::Restart) {
+            entries.push(Entry::Start(stepped.log));
+        }
+        entries.extend(stepped.runs.into_iter().map(Entry::Run));
+    }
+    entries
+}
+
+/// The derivations of the last run. `start_log`: the errors of starts since the run before.
+pub fn explained(session: &mut Session, start_log: Vec<LogLine>) -> ExplainedRun {
+    let (names, now) = (names(session), session.now());
+    let usage = session.objects().metrics.clone();
+    let recommender = session.recommender();
+    let account = recommender.take_account();
+    let derived = names.into_iter().map(|vpa| {
+        let samples = recommender.samples(&vpa, now);
+        let estimations = recommender.explain(&vpa, now);
+        Derived { vpa, samples, estimations }
+    });
+    ExplainedRun { derived: derived.collect(), start_log, account, usage }
+}
+
+/// The names of the VPAs that exist now.
+pub fn names(session: &Session) -> Vec<ObjectName> {
+    session.objects().vpas.keys().cloned().collect()
+}
+
+/// The outcome of a run of the recommender whose result is random upstream.
+pub fn undetermined(at: Time) -> RandomOutcome {
+    let why = format!(
+        "the result of the run at {at} is random upstream: it depends on the order in which \
+         upstream merges the histograms of pods with different labels or, up to vpa-0.11, lists \
+         containers"
+    );
+    RandomOutcome::new(RandomCause::RecommendationOrder, why)
+}

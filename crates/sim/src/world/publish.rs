@@ -1,0 +1,462 @@
+//! Publishes the state of the simulation: compares it with the last published state, and returns
+//! the smallest list of changes.
+//!
+//! The cost is proportional to the number of changes. While nothing changes, a reconcile reads each
+//! signal once and publishes only the new timestamp of the samples.
+//!
+//! The scenario sets the age of a sample. A sample has the values of its own time, except that a
+//! shared load is divided among the pods that are ready at the time of the query.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
+use super::custom::PublishedCustom;
+use super::other_namespaces;
+use super::other_pods::{self, OtherSamples};
+use super::pods::{SimPod, Status};
+use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
+use super::usage::{Hidden, Usage, own_sampled_at, sampled_at, without};
+use kube_autoscaler_models::api::ContainerMetrics;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::resolved::{Action, Sampling, Scenario};
+
+/// The last published state.
+#[derive(Clone, Debug)]
+pub(super) struct Publisher {
+    /// Whether the pod template and the window of samples have been published. They are published
+    /// once.
+    started: bool,
+    /// The targets; the first one is the workload.
+    targets: Vec<PublishedTarget>,
+    /// The published pods, by ordinal.
+    pods: BTreeMap<u32, PublishedPod>,
+    samples: PublishedSamples,
+    other_samples: OtherSamples,
+    custom: PublishedCustom,
+    faults: Faults,
+    /// The source of the samples.
+    usage: Usage,
+    /// The usage of the pods whose samples have their own age, by this age.
+    own_usage: BTreeMap<Span, Usage>,
+}
+
+/// The published state of a target.
+#[derive(Clone, Debug)]
+struct PublishedTarget {
+    resource: Arc<str>,
+    /// None: the scale does not exist.
+    status_replicas: Option<i32>,
+}
+
+/// The published state of a pod.
+#[derive(Clone, Debug, Default)]
+struct PublishedPod {
+    status: Option<Status>,
+    sample: Option<PublishedSample>,
+    /// The class of the pod's usage; None: the pod has no entry.
+    class: Option<usize>,
+    /// The containers and resources without usage.
+    hidden: Vec<Hidden>,
+}
+
+/// A published sample.
+#[derive(Clone, PartialEq, Debug)]
+struct PublishedSample {
+    /// The sample's own timestamp, if it differs from the common one.
+    timestamp: Option<Time>,
+    containers: Arc<[ContainerMetrics]>,
+}
+
+/// The published state of all samples.
+#[derive(Clone, Debug, Default)]
+struct PublishedSamples {
+    /// The common timestamp.
+    timestamp: Option<Time>,
+    /// The number of samples with the common timestamp.
+    following: usize,
+    /// The version of the usage when the samples were published.
+    version: u64,
+    /// Pods whose samples became stale, as long as their timestamp equals the common one.
+    freshly_frozen: Vec<u32>,
+}
+
+impl PublishedSamples {
+    /// Updates the number of samples with the common timestamp when `new` replaces `old`.
+    fn count(&mut self, new: Option<&PublishedSample>, old: Option<&PublishedSample>) {
+        let follows = |sample: Option<&PublishedSample>| {
+            usize::from(sample.is_some_and(|sample| sample.timestamp.is_none()))
+        };
+        self.following += follows(new);
+        self.following -= follows(old);
+    }
+}
+
+/// The time at which the state is published.
+struct Query<'s> {
+    simulation: &'s WorldSimulation,
+    /// The time of the query.
+    at: Time,
+    /// The time of the samples in the response.
+    sampled: Time,
+    /// The common timestamp of these samples.
+    timestamp: Time,
+    /// Whether metrics.k8s.io returns an empty list.
+    is_empty: bool,
+    /// Whether this is the first query.
+    first: bool,
+}
+
+impl Publisher {
+    pub(super) fn new(scenario: &Scenario) -> Publisher {
+        let target =
+            |resource: String| PublishedTarget { resource: resource.into(), status_replicas: None };
+        Publisher {
+            started: false,
+            targets: scenario.targets().map(|it| target(it.group_resource())).collect(),
+            pods: BTreeMap::new(),
+            samples: PublishedSamples::default(),
+            other_samples: OtherSamples::default(),
+            custom: PublishedCustom::default(),
+            faults: Faults::default(),
+            usage: Usage::new(scenario),
+            own_usage: BTreeMap::new(),
+        }
+    }
+
+    /// Forgets the sample of a pod, so that it is published again.
+    pub(super) fn forget_sample(&mut self, ordinal: u32) {
+        if let Some(pod) = self.pods.get_mut(&ordinal) {
+            self.samples.count(None, pod.sample.take().as_ref());
+        }
+    }
+
+    /// Returns all changes, for a reconcile at `at`. `touched` lists everything that may have
+    /// changed since the last call.
+    pub(super) fn publish(
+        &mut self,
+        simulation: &WorldSimulation,
+        mut touched: Touched,
+        at: Time,
+    ) -> Vec<Change> {
+        let scenario = &*simulation.scenario;
+        let sampled = sampled_at(scenario.metrics.sampling, at);
+        let query = Query {
+            simulation,
+            at,
+            sampled,
+            timestamp: sampled.truncate_to_second(),
+            is_empty: simulation.metrics_are_empty(),
+            first: !std::mem::replace(&mut self.started, true),
+        };
+        let mut changes = Vec::new();
+        for NewTemplate { name, spec } in touched.templates.drain(..) {
+            let labels = scenario.workload.labels.clone();
+            changes.push(Change::PodTemplate { name, labels, spec: (*spec).clone() });
+        }
+        if query.first {
+            other_pods::publish_pods(scenario, &mut changes);
+            other_namespaces::publish(scenario, &mut changes);
+        }
+        self.publish_scales(&query, &touched.writers, &mut changes);
+        touched.pods.sort_unstable();
+        touched.pods.dedup();
+        let removed = self.remove(&touched.removed);
+        self.publish_pods(simulation, &touched.pods, removed.pods, &mut changes);
+        self.publish_samples(&query, &mut touched, removed.samples, &mut changes);
+        self.custom.publish(simulation, at, &mut changes);
+        self.publish_faults(simulation, &mut changes);
+        changes
+    }
+
+    fn publish_scales(
+        &mut self,
+        query: &Query<'_>,
+        writers: &BTreeMap<usize, Writer>,
+        changes: &mut Vec<Change>,
+    ) {
+        let Query { simulation, first, .. } = *query;
+        let scenario = &simulation.scenario;
+        let targets = simulation.replicas.iter().zip(&mut self.targets).enumerate();
+        for (index, (&replicas, published)) in targets {
+            let other = index.checked_sub(1).and_then(|other| scenario.other_targets.get(other));
+            let workload = &scenario.workload;
+            let (name, selector) = match other {
+                Some(other) => (other.name.clone(), other.selector()),
+                None => (workload.name.clone(), workload.selector.clone()),
+            };
+            let resource = published.resource.clone();
+            if index == 0 && simulation.is_target_deleted() {
+                if published.status_replicas.take().is_some() {
+                    changes.push(Change::DeleteScale { resource, name });
+                }
+                continue;
+            }
+            let status_replicas = match other {
+                Some(_) => replicas,
+                None => workload.status_replicas.unwrap_or_else(|| {
+                    let counted = simulation.active + simulation.leaving();
+                    i32::try_from(counted).unwrap_or(i32::MAX)
+                }),
+            };
+            // The controller knows the replicas that it wrote.
+            let by_user = first || writers.get(&index) == Some(&Writer::User);
+            if by_user || published.status_replicas != Some(status_replicas) {
+                published.status_replicas = Some(status_replicas);
+                changes.push(Change::SetScale(ScaleTarget {
+                    resource,
+                    name,
+                    replicas: by_user.then_some(replicas),
+                    status_replicas,
+                    selector,
+                }));
+            }
+        }
+    }
+
+    /// Forgets the removed pods. Returns the names of the published pods and samples among them.
+    fn remove(&mut self, removed: &[Removed]) -> RemovedNames {
+        let mut names = RemovedNames::default();
+        for Removed { ordinal, name, is_replaced } in removed {
+            let Some(pod) = self.pods.remove(ordinal) else { continue };
+            self.samples.count(None, pod.sample.as_ref());
+            names.samples.extend((pod.sample.is_some() && !is_replaced).then(|| name.clone()));
+            names.pods.extend(pod.status.map(|_| name.clone()));
+        }
+        names
+    }
+
+    fn publish_pods(
+        &mut self,
+        simulation: &WorldSimulation,
+        touched: &[u32],
+        mut removed: Vec<Arc<str>>,
+        changes: &mut Vec<Change>,
+    ) {
+        let mut set = Vec::new();
+        for ordinal in touched {
+            let Some(pod) = simulation.pods.get(ordinal) else { continue };
+            let published = self.pods.entry(*ordinal).or_default();
+            if pod.deleted {
+                removed.extend(published.status.take().map(|_| pod.name.clone()));
+                continue;
+            }
+            let status = pod.status();
+            if published.status != Some(status) {
+                published.status = Some(status);
+                let template = simulation.templates.name_of(pod);
+                set.push(pod.state(status, template));
+            }
+        }
+        if !set.is_empty() {
+            changes.push(Change::SetPods(set));
+        }
+        if !removed.is_empty() {
+            changes.push(Change::DeletePods(removed));
+        }
+    }
+
+    /// Returns true if a share of a load was larger than the limit of a pod.
+    pub(super) fn has_cut_loads(&self) -> bool {
+        self.usage.was_cut
+    }
+
+    fn publish_samples(
+        &mut self,
+        query: &Query<'_>,
+        touched: &mut Touched,
+        removed: Vec<Arc<str>>,
+        changes: &mut Vec<Change>,
+    ) {
+        let Query { simulation, sampled, timestamp, is_empty, first, .. } = *query;
+        let scenario = &simulation.scenario;
+        self.usage.read(&scenario.metrics, sampled, simulation.serving);
+        let own = self.read_own(query);
+        let mut change = PodMetricsChange {
+            window: first.then_some(scenario.metrics.sampling.window),
+            delete: removed,
+            ..PodMetricsChange::default()
+        };
+        for ordinal in &touched.pods {
+            self.classify(simulation, *ordinal);
+        }
+        self.samples.freshly_frozen.append(&mut touched.frozen);
+        let aged = self.newly_aged(simulation, timestamp);
+        let everything = touched.all_samples || self.samples.version != self.usage.version;
+        self.samples.version = self.usage.version;
+        let aged: Vec<u32> = aged.into_iter().chain(own).collect();
+        if everything {
+            for (ordinal, pod) in &simulation.pods {
+                self.publish_sample(query, *ordinal, pod, &mut change);
+            }
+        } else {
+            for ordinal in touched.pods.iter().chain(&aged) {
+                if let Some(pod) = simulation.pods.get(ordinal) {
+                    self.publish_sample(query, *ordinal, pod, &mut change);
+                }
+            }
+        }
+        let others = self.other_samples.publish(scenario, is_empty, &mut change);
+        if self.samples.following + others > 0 && self.samples.timestamp != Some(timestamp) {
+            self.samples.timestamp = Some(timestamp);
+            change.timestamp = Some(timestamp);
+        }
+        if change != PodMetricsChange::default() {
+            changes.push(Change::PodMetrics(change));
+        }
+    }
+
+    /// Determines the current source of a pod's samples.
+    fn classify(&mut self, simulation: &WorldSimulation, ordinal: u32) {
+        let Some(pod) = simulation.pods.get(&ordinal) else { return };
+        let published = self.pods.entry(ordinal).or_default();
+        let timeline = &simulation.scenario.timeline;
+        published.hidden = pod.hidden(timeline);
+        let usage = match simulation.scenario.workload.sample_lag_of(ordinal) {
+            Some(lag) => {
+                self.own_usage.entry(lag).or_insert_with(|| Usage::new(&simulation.scenario))
+            }
+            None => &mut self.usage,
+        };
+        published.class = pod.class(&simulation.scenario).map(|key| usage.class(key));
+    }
+
+    /// Reads the usage of the pods whose samples have their own age. Returns these pods: their
+    /// samples differ from query to query.
+    fn read_own(&mut self, query: &Query<'_>) -> Vec<u32> {
+        let Query { simulation, at, .. } = *query;
+        let Scenario { workload, metrics, .. } = &*simulation.scenario;
+        if workload.pods.iter().all(|of| of.sample_lag.is_none()) {
+            return Vec::new();
+        }
+        let mut pods = Vec::new();
+        for ordinal in simulation.pods.keys() {
+            let Some(lag) = workload.sample_lag_of(*ordinal) else { continue };
+            let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
+            let new = || Usage::new(&simulation.scenario);
+            let usage = self.own_usage.entry(lag).or_insert_with(new);
+            usage.read(metrics, sampled, simulation.serving);
+            pods.push(*ordinal);
+        }
+        pods
+    }
+
+    /// The pods with a stale sample whose timestamp no longer equals the common one.
+    fn newly_aged(&mut self, simulation: &WorldSimulation, timestamp: Time) -> Vec<u32> {
+        let mut aged = Vec::new();
+        self.samples.freshly_frozen.retain(|ordinal| {
+            let frozen = simulation.pods.get(ordinal).and_then(|pod| pod.frozen.as_ref());
+            match frozen {
+                Some(frozen) if frozen.timestamp == timestamp => true,
+                Some(_) => {
+                    aged.push(*ordinal);
+                    false
+                }
+                None => false,
+            }
+        });
+        aged
+    }
+
+    /// Publishes a pod's sample if it differs from the published one.
+    fn publish_sample(
+        &mut self,
+        query: &Query<'_>,
+        ordinal: u32,
+        pod: &SimPod,
+        change: &mut PodMetricsChange,
+    ) {
+        let published = self.pods.entry(ordinal).or_default();
+        let sample = match query.is_empty {
+            true => None,
+            false => {
+                let lag = query.simulation.scenario.workload.sample_lag_of(ordinal);
+                let own = lag.and_then(|lag| self.own_usage.get_mut(&lag));
+                let usage = own.unwrap_or(&mut self.usage);
+                new_sample(query, ordinal, pod, published, usage)
+            }
+        };
+        let same = match (&published.sample, &sample) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.timestamp == new.timestamp
+                    && (Arc::ptr_eq(&old.containers, &new.containers)
+                        || old.containers == new.containers)
+            }
+            _ => false,
+        };
+        if !same {
+            match &sample {
+                Some(sample) => change.set.push(Sample {
+                    pod: pod.name.clone(),
+                    template: query.simulation.templates.names[0].clone(),
+                    timestamp: sample.timestamp,
+                    containers: sample.containers.clone(),
+                }),
+                None => change.delete.push(pod.name.clone()),
+            }
+        }
+        self.samples.count(sample.as_ref(), published.sample.as_ref());
+        published.sample = sample;
+    }
+
+    fn publish_faults(&mut self, simulation: &WorldSimulation, changes: &mut Vec<Change>) {
+        let faults = faults(simulation);
+        if faults != self.faults {
+            self.faults = faults.clone();
+            changes.push(Change::Faults(faults));
+        }
+    }
+}
+
+/// The names of removed pods and samples.
+#[derive(Default)]
+struct RemovedNames {
+    pods: Vec<Arc<str>>,
+    samples: Vec<Arc<str>>,
+}
+
+/// The sample of a pod in the response to a query.
+fn new_sample(
+    query: &Query<'_>,
+    ordinal: u32,
+    pod: &SimPod,
+    published: &PublishedPod,
+    usage: &mut Usage,
+) -> Option<PublishedSample> {
+    let class = published.class?;
+    match &pod.frozen {
+        None => {
+            let metrics = &query.simulation.scenario.metrics;
+            let containers = usage.of_class(class, metrics).clone();
+            let own = own_sampled_at(&query.simulation.scenario, ordinal, query.at);
+            let timestamp = own.map(Time::truncate_to_second).filter(|it| *it != query.timestamp);
+            // In a gap of a recorded signal, there is no sample.
+            (!containers.is_empty()).then_some(PublishedSample { timestamp, containers })
+        }
+        Some(frozen) => {
+            let containers = frozen.containers.as_ref().filter(|it| !it.is_empty())?;
+            Some(PublishedSample {
+                timestamp: (frozen.timestamp != query.timestamp).then_some(frozen.timestamp),
+                containers: without(containers, &published.hidden),
+            })
+        }
+    }
+}
+
+/// The failing requests. If there are several faults of one kind, the last one to begin applies.
+fn faults(simulation: &WorldSimulation) -> Faults {
+    let mut faults = Faults::default();
+    for action in simulation.disturbances() {
+        match action {
+            Action::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
+            Action::GetScaleError(error) => faults.get_scale = Some(error.clone()),
+            Action::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
+            Action::UpdateStatusError(error) => faults.update_status = Some(error.clone()),
+            Action::MetricsSlow(span) => faults.slow_metrics = Some(*span),
+            Action::CacheLag(span) => faults.cache_lag = Some(*span),
+            _ => {}
+        }
+    }
+    faults
+}

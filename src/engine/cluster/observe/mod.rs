@@ -1,9 +1,0 @@
-//! Observation of the controller: its requests and writes, grouped into reconciles.
-
-pub(crate) mod action;
-pub(crate) mod audit_log;
-pub(crate) mod dispatch;
-pub(crate) mod observability;
-pub(crate) mod reconcile;
-pub(crate) mod watch_retry;
-pub(crate) mod watches;
