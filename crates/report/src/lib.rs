@@ -21,6 +21,7 @@ pub mod layout;
 pub mod markdown;
 mod measurement;
 pub mod missing;
+#[cfg(feature = "terminal")]
 mod notes;
 pub mod outcome;
 pub mod places;
@@ -32,6 +33,7 @@ mod scale;
 #[doc(hidden)]
 pub mod style;
 pub mod table;
+#[cfg(feature = "terminal")]
 pub mod terminal;
 pub mod unmet;
 

@@ -53,6 +53,7 @@ pub fn note_text(text: &str, columns: usize) -> String {
 }
 
 /// Returns true if the text of the outcome is a block instead of one line of a list.
+#[cfg(feature = "terminal")]
 pub(super) fn is_block(outcome: &Outcome) -> bool {
     !matches!(outcome.verdict, Verdict::Skipped { .. })
 }
@@ -65,6 +66,7 @@ pub fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
 }
 
 /// One line for a scenario on which the engine failed for the same reason as on an earlier one.
+#[cfg(feature = "terminal")]
 pub(super) fn same_failure(outcome: &Outcome, columns: usize) -> String {
     line("inconclusive", WARN, &outcome.id, "for the same reason as an earlier scenario", columns)
 }
