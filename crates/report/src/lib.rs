@@ -21,8 +21,6 @@ pub mod layout;
 pub mod markdown;
 mod measurement;
 pub mod missing;
-#[cfg(feature = "terminal")]
-mod notes;
 pub mod outcome;
 pub mod places;
 mod plot;

@@ -52,12 +52,6 @@ pub fn note_text(text: &str, columns: usize) -> String {
     hanging("note: ", text, 0, columns).replacen("note:", &paint(WARN, "note:"), 1)
 }
 
-/// Returns true if the text of the outcome is a block instead of one line of a list.
-#[cfg(feature = "terminal")]
-pub(super) fn is_block(outcome: &Outcome) -> bool {
-    !matches!(outcome.verdict, Verdict::Skipped { .. })
-}
-
 /// One line for a scenario with any verdict; with the release if there are several.
 pub fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     let ticks = counted(outcome.ticks, "tick");
@@ -65,13 +59,8 @@ pub fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
     line("conforms", super::style::GOOD, &outcome.id, &rest, columns)
 }
 
-/// One line for a scenario on which the engine failed for the same reason as on an earlier one.
-#[cfg(feature = "terminal")]
-pub(super) fn same_failure(outcome: &Outcome, columns: usize) -> String {
-    line("inconclusive", WARN, &outcome.id, "for the same reason as an earlier scenario", columns)
-}
-
-fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
+/// One line of a list: a verdict, the id of a scenario and more.
+pub(super) fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
     let fill = ID_COLUMN.saturating_sub(width(id));
     let margin = (12 + 2 + width(id) + fill + 2).min(columns);
     let pad = 12_usize.saturating_sub(width(word));

@@ -2,6 +2,8 @@
 //!
 //! On a terminal, a bar shows the progress.
 
+mod notes;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,8 +11,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use self::notes::Notes;
 use super::layout::hanging;
-use super::notes::Notes;
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{Report, counted, outcome, thousands};
 use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict};
@@ -84,10 +86,10 @@ impl<W: Write> Terminal<W> {
             self.notes.add(outcome, self.layout.verbose, release);
         }
         text += &match outcome::text(outcome, self.run.as_ref(), columns) {
-            Some(_) if reported && self.layout.verbose => outcome::same_failure(outcome, columns),
+            Some(_) if reported && self.layout.verbose => same_failure(outcome, columns),
             Some(_) if reported => String::new(),
             // Blocks of several lines are separated by an empty line.
-            Some(text) if outcome::is_block(outcome) => format!("{text}\n"),
+            Some(text) if is_block(outcome) => format!("{text}\n"),
             Some(text) => text,
             None if self.layout.verbose => outcome::short(outcome, several, columns),
             None => String::new(),
@@ -329,4 +331,20 @@ pub fn subject(what: &str) -> &str {
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
+/// Returns true if the text of the outcome is a block instead of one line of a list.
+fn is_block(outcome: &Outcome) -> bool {
+    !matches!(outcome.verdict, Verdict::Skipped { .. })
+}
+
+/// One line for a scenario on which the engine failed for the same reason as on an earlier one.
+fn same_failure(failed: &Outcome, columns: usize) -> String {
+    outcome::line(
+        "inconclusive",
+        WARN,
+        &failed.id,
+        "for the same reason as an earlier scenario",
+        columns,
+    )
 }

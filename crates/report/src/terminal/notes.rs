@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::counted;
-use super::outcome::note_text;
-use super::places::also_at;
+use crate::counted;
+use crate::outcome::note_text;
+use crate::places::also_at;
 use kube_lockstep_sim::run::Outcome;
 
 /// The most releases that a note names one by one.
@@ -12,7 +12,7 @@ const MOST_RELEASES: usize = 3;
 
 /// The notes of a run so far.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(super) struct Notes {
     list: Vec<NoteOnReleases>,
     /// The indices of the notes.
     indices: HashMap<PlacedNote, usize>,
@@ -42,7 +42,7 @@ struct Message<'a> {
 impl Notes {
     /// Adds the notes of an outcome; notes on how the file was read only if `all`. `release`: the
     /// release to name, in a run on several releases.
-    pub(crate) fn add(&mut self, outcome: &Outcome, all: bool, release: Option<&str>) {
+    pub(super) fn add(&mut self, outcome: &Outcome, all: bool, release: Option<&str>) {
         for note in outcome.notes.iter().filter(|note| all || !note.is_about_reading) {
             let note = PlacedNote { place: note.place(&outcome.path), what: note.what.clone() };
             let index = *self.indices.entry(note.clone()).or_insert(self.list.len());
@@ -56,7 +56,7 @@ impl Notes {
     }
 
     /// The notes as text.
-    pub(crate) fn text(&self, columns: usize) -> String {
+    pub(super) fn text(&self, columns: usize) -> String {
         let mut messages: Vec<Message<'_>> = Vec::new();
         let mut places: HashMap<Message<'_>, Vec<&str>> = HashMap::new();
         for NoteOnReleases { note: PlacedNote { place, what }, releases } in &self.list {
