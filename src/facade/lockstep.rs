@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::COLUMNS;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
 use kube_lockstep_engines::kind::RunKind;
 use kube_lockstep_engines::source::{EngineLimits, EngineSource};
+use kube_lockstep_predict::COLUMNS;
 use kube_lockstep_report as report;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::{AnyScenario, ReadError, Scenario};

@@ -7,6 +7,3 @@ mod suite;
 
 pub use lockstep::{Engine, Error, Lockstep, ReadScenario, Report};
 pub use suite::Suite;
-
-/// The width of reports.
-const COLUMNS: usize = 100;

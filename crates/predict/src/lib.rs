@@ -22,7 +22,8 @@ pub use kube_lockstep_scenario::vpa::VpaScenario;
 pub use vpa::{PredictVpa, VpaPrediction};
 
 /// The width of reports.
-const COLUMNS: usize = 100;
+#[doc(hidden)]
+pub const COLUMNS: usize = 100;
 
 /// Predicts a scenario on the model alone: no cluster, no Go.
 ///
