@@ -289,7 +289,7 @@ struct Ticks<'a> {
     times: Vec<Time>,
     /// The index of the one that is explained by default.
     default: Option<usize>,
-    /// What the default does, and those before it do not.
+    /// What the default is the first to do, as a verb with its object: "recommends resources".
     does: &'static str,
     length: Length,
     /// The number of ticks, as a hint for a tick that does not exist.

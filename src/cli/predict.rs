@@ -68,7 +68,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// What the text of each prediction contains.
+    /// The rows, charts and width of the text of a prediction.
     fn contents(&self) -> Contents {
         let rows = if self.changes { Rows::Changes } else { Rows::All };
         Contents { rows, has_charts: !self.no_charts, columns: columns() }
