@@ -8,12 +8,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use fast_glob::glob_match;
-use include_dir::{Dir, include_dir};
 
 use super::exit;
 use super::failure::Failure;
 use super::files;
 use kube_lockstep::Content;
+use kube_lockstep_data::FIXTURES;
 use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
 use kube_lockstep_engines::recorded;
@@ -22,8 +22,6 @@ use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario::{AnyScenario, READS_MANIFESTS, ReadError, Scenario};
 use kube_lockstep_sim::compare::{Known, KnownDisagreement};
-
-static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
 
 /// The folder of fixtures, in the repository and in the current folder.
 const FOLDER: &str = "fixtures";
@@ -61,7 +59,7 @@ pub(super) struct Fixture {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Text {
     OnDisk(PathBuf),
-    Embedded(&'static str),
+    Embedded(Arc<str>),
 }
 
 /// The scenario of a fixture.
@@ -293,8 +291,7 @@ impl Fixtures {
                 }
             }
             Root::Embedded => {
-                let file = EMBEDDED.get_file(KNOWN).and_then(|file| file.contents_utf8());
-                (format!("{FOLDER}/{KNOWN}"), file.unwrap_or_default().to_owned())
+                (format!("{FOLDER}/{KNOWN}"), FIXTURES.text(KNOWN).unwrap_or_default())
             }
         };
         if text.trim().is_empty() {
@@ -331,7 +328,7 @@ impl Fixture {
             Text::OnDisk(path) => {
                 files::read(path).map_err(|error| Failure::unreadable(&self.path, &error))
             }
-            Text::Embedded(text) => Ok((*text).to_owned()),
+            Text::Embedded(text) => Ok(text.to_string()),
         }
     }
 
@@ -371,9 +368,9 @@ impl Fixture {
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));
-                let file = EMBEDDED.get_file(without_dots(&folder.join(name)));
-                let text = file.and_then(|file| file.contents_utf8());
-                text.map(str::to_owned).ok_or_else(|| "no such file in this program".into())
+                let path = without_dots(&folder.join(name));
+                let text = path.to_str().and_then(|path| FIXTURES.text(path));
+                text.ok_or_else(|| "no such file in this program".into())
             }
         }
     }
@@ -470,17 +467,15 @@ fn check_unique_ids(files: &[Fixture]) -> Result<(), Failure> {
 
 fn embedded() -> Vec<Fixture> {
     let mut found = Vec::new();
-    let mut folders = vec![&EMBEDDED];
-    while let Some(folder) = folders.pop() {
-        folders.extend(folder.dirs().filter(|dir| dir.path() != Path::new(INVALID)));
-        for file in folder.files() {
-            let path = file.path();
-            let Some(text) = file.contents_utf8() else { continue };
-            let is_scenario = Content::of(text) == Content::Scenario;
-            if is_yaml(path) && path != Path::new(KNOWN) && is_scenario {
-                let shown = format!("{FOLDER}/{}", path.display());
-                found.push(Fixture { id: id_of(path), path: shown, text: Text::Embedded(text) });
-            }
+    for path in FIXTURES.paths() {
+        let below = Path::new(path);
+        if !is_yaml(below) || below.starts_with(INVALID) || path == KNOWN {
+            continue;
+        }
+        let Some(text) = FIXTURES.text(path) else { continue };
+        if Content::of(&text) == Content::Scenario {
+            let (id, path) = (id_of(below), format!("{FOLDER}/{path}"));
+            found.push(Fixture { id, path, text: Text::Embedded(text.into()) });
         }
     }
     found.sort();

@@ -12,14 +12,13 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use include_dir::{Dir, include_dir};
-
 use crate::input_file;
 use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
     ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped,
 };
+use kube_lockstep_data::TRACES;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
@@ -37,8 +36,6 @@ pub const FOLDER: &str = "suites/recorded";
 
 /// The extension of their files.
 const EXTENSION: &str = "trace";
-
-static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../suites/recorded");
 
 /// Why a scenario without a recorded trace on a release is not run there.
 pub fn not_recorded_on(release: impl fmt::Display) -> String {
@@ -191,15 +188,14 @@ impl Traces {
 
 type Files = Vec<(PathBuf, Cow<'static, str>)>;
 
-/// The embedded traces of a scenario. `Dir::get_dir` would search the whole tree.
+/// The traces of a scenario in this program.
 fn embedded(id: &str) -> Files {
-    let ends = id.match_indices('/').map(|(end, _)| end).chain([id.len()]);
-    let folder = ends.into_iter().try_fold(&EMBEDDED, |folder, end| {
-        folder.dirs().find(|below| below.path() == Path::new(&id[..end]))
-    });
-    let files = folder.into_iter().flat_map(Dir::files).filter(|file| is_trace(file.path()));
-    let texts = files.filter_map(|file| Some((file.path().into(), file.contents_utf8()?.into())));
-    texts.collect()
+    let is_below = |path: &str| {
+        let name = path.strip_prefix(id).and_then(|path| path.strip_prefix('/'));
+        name.is_some_and(|name| !name.contains('/') && is_trace(Path::new(name)))
+    };
+    let files = TRACES.paths().iter().filter(|path| is_below(path));
+    files.filter_map(|path| Some((path.into(), TRACES.text(path)?.into()))).collect()
 }
 
 fn files(folder: &Path) -> Result<Files, String> {

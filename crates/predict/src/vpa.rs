@@ -131,17 +131,18 @@ impl fmt::Display for VpaPrediction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_lockstep_data::FIXTURES;
 
     #[test]
     fn a_scenario_of_an_hpa_is_an_error() {
-        let text = include_str!("../../../fixtures/tolerance/upper-edge-is-inclusive.yaml");
+        let text = FIXTURES.text("tolerance/upper-edge-is-inclusive.yaml").expect("a fixture");
         let error = text.parse::<VpaScenario>().expect_err("it has no VPA").to_string();
         assert!(error.contains("this is an HPA scenario"), "{error}");
     }
 
     #[test]
     fn there_is_no_recommendation_before_the_first_run() {
-        let text = include_str!("../../../fixtures/vpa/runs/the-first-run.yaml");
+        let text = FIXTURES.text("vpa/runs/the-first-run.yaml").expect("a fixture");
         let scenario: VpaScenario = text.parse().expect("a valid scenario");
         let prediction = PredictVpa::new(scenario).run();
         assert!(prediction.is_supported() && prediction.unmet().is_empty());

@@ -200,14 +200,16 @@ mod tests {
 
     use super::*;
     use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_data::FIXTURES;
     use kube_lockstep_scenario as scenario;
     use kube_lockstep_sim::run::free_run;
 
     #[test]
     fn each_tick_is_a_row_with_its_metrics() {
-        let text = include_str!("../../../fixtures/closed-loop/docs-walkthrough-php-apache.yaml");
+        let text =
+            FIXTURES.text("closed-loop/docs-walkthrough-php-apache.yaml").expect("a fixture");
         let no_files = |_: &str| Err("".into());
-        let scenario = scenario::parse("walkthrough.yaml", text, &no_files).expect("a scenario");
+        let scenario = scenario::parse("walkthrough.yaml", &text, &no_files).expect("a scenario");
         let scenario = Arc::new(scenario);
         let run = free_run(&scenario, Release::NEWEST);
         let csv = ticks(&scenario, &run, Rows::All);
@@ -223,9 +225,9 @@ mod tests {
 
     #[test]
     fn recommendations_beside_an_hpa_are_columns() {
-        let text = include_str!("../../../fixtures/hpa-and-vpa/both-on-cpu-feed-back.yaml");
+        let text = FIXTURES.text("hpa-and-vpa/both-on-cpu-feed-back.yaml").expect("a fixture");
         let no_files = |_: &str| Err("".into());
-        let scenario = scenario::parse("both.yaml", text, &no_files).expect("a scenario");
+        let scenario = scenario::parse("both.yaml", &text, &no_files).expect("a scenario");
         let scenario = Arc::new(scenario);
         let run = free_run(&scenario, Release::NEWEST);
         let csv = ticks(&scenario, &run, Rows::All);
@@ -241,9 +243,9 @@ mod tests {
 
     #[test]
     fn each_amount_of_a_recommendation_is_a_row() {
-        let text = include_str!("../../../fixtures/vpa/oom/a-factor-of-1-2.yaml");
+        let text = FIXTURES.text("vpa/oom/a-factor-of-1-2.yaml").expect("a fixture");
         let node = |text: &str| scenario::parse_any("oom.yaml", text, &|_| Err("".into()));
-        let Ok(scenario::AnyScenario::Vpa(scenario)) = node(text) else { panic!("a scenario") };
+        let Ok(scenario::AnyScenario::Vpa(scenario)) = node(&text) else { panic!("a scenario") };
         let csv = recommendations(&scenario, VpaRelease::NEWEST, Rows::All);
         let lines: Vec<&str> = csv.lines().collect();
         // Five runs with cpu and memory.

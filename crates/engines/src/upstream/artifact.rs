@@ -3,15 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use include_dir::{Dir, include_dir};
-
 use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
+use kube_lockstep_data::UPSTREAM;
 
 /// The engine's name.
 pub const NAME: &str = "upstream";
-
-/// The Go sources of the programs that host upstream's code.
-pub(super) static SOURCES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../upstream");
 
 /// The package of the virtual-time host.
 pub(super) const HOST: &str = "./virtual";
@@ -121,37 +117,36 @@ impl Artifact {
         }
     }
 
-    /// Returns true if it is built from this folder of the sources.
-    pub fn includes(self, folder: &Path) -> bool {
+    /// Returns true if it is built from this file of the sources.
+    pub(super) fn includes(self, file: &Path) -> bool {
         let owners = [
             ("controlplane", Artifact::ControlPlane),
             ("recommender", Artifact::Recommender),
             ("updater", Artifact::Updater),
         ];
-        let owner = owners.into_iter().find(|(owned, _)| folder.starts_with(owned));
+        let owner = owners.into_iter().find(|(owned, _)| file.starts_with(owned));
         let uses = match self {
             // It shares the mod files of the host, but is built without the host's code.
             Artifact::RecommenderProgram => Artifact::Recommender,
             other => other,
         };
-        owner.map_or(Artifact::Host, |(_, owner)| owner) == uses
+        // All programs are built with the files that are in no folder.
+        file.components().count() == 1 || owner.map_or(Artifact::Host, |(_, owner)| owner) == uses
     }
 }
 
 /// Returns true if the sources in this program can build the release.
 #[must_use]
 pub fn supports(artifact: Artifact, release: impl Into<MinorVersion>) -> bool {
-    SOURCES.contains(artifact.mod_file(release.into()))
+    UPSTREAM.paths().contains(&artifact.mod_file(release.into()))
 }
 
 /// The releases that the sources in this program can build, oldest first.
 pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = MinorVersion> {
-    let folder = SOURCES.get_dir(artifact.mod_files()).into_iter();
-    let releases: BTreeSet<MinorVersion> = folder
-        .flat_map(|versions| versions.files())
-        .filter_map(|file| {
-            file.path().file_name()?.to_str()?.strip_prefix('v')?.strip_suffix(".mod")
-        })
+    let paths = UPSTREAM.paths().iter();
+    let below = paths.filter_map(|path| path.strip_prefix(artifact.mod_files()));
+    let releases: BTreeSet<MinorVersion> = below
+        .filter_map(|name| name.strip_prefix("/v")?.strip_suffix(".mod"))
         .filter_map(|release| release.parse().ok())
         .collect();
     releases.into_iter()
@@ -161,7 +156,7 @@ pub fn supported(artifact: Artifact) -> impl DoubleEndedIterator<Item = MinorVer
 /// unknown.
 #[must_use]
 pub fn version(artifact: Artifact, release: impl Into<MinorVersion>) -> Option<String> {
-    let text = SOURCES.get_file(artifact.mod_file(release.into()))?.contents_utf8()?;
+    let text = UPSTREAM.text(&artifact.mod_file(release.into()))?;
     let version = text.lines().find_map(|line| {
         let module = line.trim_start_matches("require").trim();
         module.strip_prefix(artifact.module())?.strip_prefix(' ')

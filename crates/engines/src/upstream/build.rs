@@ -10,18 +10,18 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-use include_dir::Dir;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 pub use super::artifact::{Artifact, Progress, supported, supports, version};
-use super::artifact::{NAME, SOURCES, hex};
+use super::artifact::{NAME, hex};
 use super::cache::{self, ENGINES, Scratch, not_usable};
 pub use super::cache::{CACHE_VARIABLE, Entry, cache_folder, size};
 use super::go::{self, WITHOUT, go, interrupted, unavailable};
 pub use super::go::{Go, OLDEST_GO, find_go};
 use super::staging;
 use kube_autoscaler_models::rules::MinorVersion;
+use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_sim::engine::EngineError;
 
 /// Whether programs are built, and how a build is stopped.
@@ -237,26 +237,21 @@ fn name(artifact: Artifact, release: MinorVersion) -> String {
 pub fn sources_hash(artifact: Artifact, release: impl Into<MinorVersion>) -> String {
     let release = release.into();
     let mut hash = Sha256::new();
-    hash_folder(&SOURCES, artifact, release, &mut hash);
-    hex(&hash.finalize())
-}
-
-fn hash_folder(folder: &Dir<'_>, artifact: Artifact, release: MinorVersion, hash: &mut Sha256) {
     let version = format!("v{release}");
-    for file in folder.files() {
-        let path = file.path();
-        let is_versioned = path.components().any(|part| part.as_os_str() == "versions");
-        if is_versioned && path.file_stem().is_none_or(|stem| stem != version.as_str()) {
+    for path in UPSTREAM.paths() {
+        let file = Path::new(path);
+        let is_versioned = file.components().any(|part| part.as_os_str() == "versions");
+        let is_of_release = file.file_stem().is_some_and(|stem| stem == version.as_str());
+        if !artifact.includes(file) || (is_versioned && !is_of_release) {
             continue;
         }
-        hash.update(path.to_string_lossy().as_bytes());
+        hash.update(path.as_bytes());
         hash.update([0]);
-        hash.update(file.contents());
+        // A file that can't be read can't be written for Go either, and the build reports it.
+        hash.update(UPSTREAM.read(path).unwrap_or_default());
         hash.update([0]);
     }
-    for folder in folder.dirs().filter(|folder| artifact.includes(folder.path())) {
-        hash_folder(folder, artifact, release, hash);
-    }
+    hex(&hash.finalize())
 }
 
 fn build(
@@ -289,7 +284,9 @@ fn build(
     let slot = cache::build_slot(&engines, builds, stop, progress);
     let _slot = slot.map_err(|error| failed("no lock", &error))?.ok_or_else(interrupted)?;
     let scratch = Scratch::new(cache).map_err(|error| failed("no folder for sources", &error))?;
-    SOURCES.extract(scratch.path()).map_err(|error| failed("sources can't be unpacked", &error))?;
+    UPSTREAM
+        .extract(scratch.path())
+        .map_err(|error| failed("sources can't be unpacked", &error))?;
     let mut build = go::Build {
         name: NAME,
         sources: scratch.path(),

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::artifact::{Artifact, NAME, Progress, SOURCES, hex, quoted, supported};
+use super::artifact::{Artifact, NAME, Progress, hex, quoted, supported};
 use super::build::{BuildOptions, builds_at_a_time, compile, flags};
 use super::cache::{self, CHECKOUTS, ENGINE, ORIGIN, Scratch, cache_folder, not_usable};
 use super::go::{self, find_go, interrupted};
 use crate::input_file;
 use crate::input_file::InputError;
 use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
+use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The package of the HPA controller.
@@ -220,10 +221,10 @@ impl Checkout {
                 fs::remove_dir_all(&sources)?;
             }
         }
-        SOURCES.extract(own)?;
+        UPSTREAM.extract(own)?;
         let theirs = read(&self.folder.join("go.mod"))?;
         let released = embedded(&self.artifact.mod_file(self.api));
-        let (module, sums) = (self.mod_file(&theirs, released), self.sums()?);
+        let (module, sums) = (self.mod_file(&theirs, &released), self.sums()?);
         // The additions of Go are kept as long as the inputs are the same.
         let inputs_now = format!("{module}\n{sums}");
         let inputs = own.join(INPUTS);
@@ -276,7 +277,8 @@ impl Checkout {
     fn sums(&self) -> io::Result<String> {
         let theirs = read(&self.folder.join("go.sum"))?;
         let ours = self.artifact.mod_file(self.api).replace(".mod", ".sum");
-        let lines: BTreeSet<&str> = embedded(&ours).lines().chain(theirs.lines()).collect();
+        let ours = embedded(&ours);
+        let lines: BTreeSet<&str> = ours.lines().chain(theirs.lines()).collect();
         Ok(lines.into_iter().map(|line| format!("{line}\n")).collect())
     }
 }
@@ -317,8 +319,8 @@ impl io::Write for HashWriter<'_> {
     }
 }
 
-fn embedded(path: &str) -> &'static str {
-    SOURCES.get_file(path).and_then(|file| file.contents_utf8()).unwrap_or_default()
+fn embedded(path: &str) -> String {
+    UPSTREAM.text(path).unwrap_or_default()
 }
 
 /// The newest release that can be built.

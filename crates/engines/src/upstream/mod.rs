@@ -1,7 +1,7 @@
 //! The real, unmodified upstream HPA controller of a release, in virtual time.
 //!
 //! A small Go program (`upstream/virtual`) hosts it and speaks the engine protocol. Its sources
-//! are embedded in this binary. `build` compiles them once into the cache folder, `checkout`
+//! are in the crate `data`. `build` compiles them once into the cache folder, `checkout`
 //! compiles them against a local working tree, and `process` runs the result. This module
 //! deliberately knows nothing about the controller's decisions.
 

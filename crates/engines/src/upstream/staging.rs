@@ -14,13 +14,13 @@ use std::os::unix::fs::symlink;
 use std::os::windows::fs::symlink_dir as symlink;
 use std::path::{Path, PathBuf};
 
-use include_dir::Dir;
 use serde_json::{Map, Value, json};
 
-use super::artifact::{Artifact, Progress, SOURCES, quoted, version};
+use super::artifact::{Artifact, Progress, quoted, version};
 use super::cache::{STAGING, not_usable};
 use super::go::{Build, module_folder};
 use kube_autoscaler_models::rules::MinorVersion;
+use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The replacement of a library in a mod file.
@@ -97,15 +97,9 @@ fn overlaid_modules(text: &str) -> impl Iterator<Item = (&str, &str)> {
 /// The replaced files of a module, each with its replacement in the sources.
 fn stand_ins(module: &str) -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let folder = Path::new(STAND_INS).join(module);
-    let files = SOURCES.get_dir(&folder).map(all_files).unwrap_or_default();
-    files.into_iter().filter_map(move |file| {
+    UPSTREAM.paths().iter().map(Path::new).filter_map(move |file| {
         Some((file.strip_prefix(&folder).ok()?.to_owned(), file.to_owned()))
     })
-}
-
-fn all_files(folder: &Dir<'static>) -> Vec<&'static Path> {
-    let below = folder.dirs().flat_map(all_files);
-    folder.files().map(|file| file.path()).chain(below).collect()
 }
 
 /// Downloads and checks a module with Go. Returns its folder.
@@ -215,8 +209,8 @@ mod tests {
     fn overlaid_files_exist() {
         let mut modules = 0;
         for release in supported(Artifact::Host) {
-            let file = SOURCES.get_file(Artifact::Host.mod_file(release)).expect("a mod file");
-            for (module, _) in overlaid_modules(file.contents_utf8().expect("text")) {
+            let text = UPSTREAM.text(&Artifact::Host.mod_file(release)).expect("a mod file");
+            for (module, _) in overlaid_modules(&text) {
                 assert_ne!(stand_ins(module).count(), 0, "{release}: {module}");
                 modules += 1;
             }

@@ -23,14 +23,13 @@ use crate::cluster::provision::docker::{chain, connect, docker_message, has_imag
 use crate::cluster::provision::process::GO_ENVIRONMENT;
 use crate::cluster::settings::Settings;
 use kube_autoscaler_models::rules::Release;
+use kube_lockstep_data::IMAGE;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::Artifact;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The repository of the images.
 pub(crate) const REPOSITORY: &str = "kube-lockstep/control-plane";
-
-const DOCKERFILE: &str = include_str!("../../../../../ci/image/Dockerfile");
 
 /// The folder of the files in the container.
 const FOLDER: &str = "/cluster";
@@ -41,10 +40,10 @@ const PORT: u16 = 6443;
 const HEALTH_PORT: u16 = 10257;
 
 /// The name of the image of a program. Each program has a different name.
-fn image_of(program: &Path, release: Release) -> String {
+fn image_of(program: &Path, release: Release, dockerfile: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(program.file_name().unwrap_or_default().to_string_lossy().as_bytes());
-    hash.update(DOCKERFILE);
+    hash.update(dockerfile);
     let hash: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let version = build::version(Artifact::ControlPlane, release).unwrap_or_default();
     format!("{REPOSITORY}:{}-{hash}", version.trim_start_matches('v'))
@@ -68,7 +67,10 @@ pub(crate) async fn ensure(
             hint: "use `--engine k3s` or `--engine kind`, which pull images".into(),
         });
     }
-    let image = image_of(program, release);
+    let dockerfile = IMAGE.text("Dockerfile");
+    let dockerfile =
+        dockerfile.ok_or_else(|| broken(name, "this program has no Dockerfile", ""))?;
+    let image = image_of(program, release, &dockerfile);
     let docker = connect(name).await?;
     let exists = has_image(&docker, &image).await;
     if exists.map_err(|why| broken(name, &format!("the image {image}: {why}"), ""))? {
@@ -77,7 +79,7 @@ pub(crate) async fn ensure(
     progress(&format!("building the image {image}"));
     let (repository, tag) = split(&image);
     let built = GenericBuildableImage::new(repository, tag)
-        .with_dockerfile_string(DOCKERFILE)
+        .with_dockerfile_string(dockerfile)
         .with_file(program, "controlplane")
         .build_image_with(BuildImageOptions::new().with_skip_if_exists(true))
         .await;

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::upstream::artifact::{Artifact, NAME, Progress, SOURCES};
+use crate::upstream::artifact::{Artifact, NAME, Progress};
 use crate::upstream::build::BuildOptions;
 use crate::upstream::cache::{Scratch, cache_folder, not_usable};
 use crate::upstream::{build, go};
 use kube_autoscaler_models::rules::{MinorVersion, VpaRelease};
+use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The files that define the custom resources and the recommender's permissions.
@@ -54,7 +55,9 @@ pub fn manifests(
     let cache = cache_folder()?;
     let failed = |problem: &str, error: &std::io::Error| not_usable(&cache, problem, error);
     let scratch = Scratch::new(&cache).map_err(|error| failed("no folder for sources", &error))?;
-    SOURCES.extract(scratch.path()).map_err(|error| failed("sources can't be unpacked", &error))?;
+    UPSTREAM
+        .extract(scratch.path())
+        .map_err(|error| failed("sources can't be unpacked", &error))?;
     let artifact = Artifact::RecommenderProgram;
     let (sources, release) = (scratch.path(), MinorVersion::from(release));
     let build = go::Build {
