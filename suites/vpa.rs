@@ -8,6 +8,7 @@
 mod support;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -38,6 +39,7 @@ use kube_lockstep_sim::trace::recommender::Entry;
 use kube_lockstep_sim::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
+use support::trace_file;
 use support::trials::{self, Suite};
 use tokio_util::sync::CancellationToken;
 
@@ -161,8 +163,16 @@ fn add_fixtures(suite: &mut Suite) {
                     folders.push(path);
                     continue;
                 }
-                let id = below.strip_prefix(&folder)?.to_string_lossy().into_owned();
-                assert!(ids.contains(&id), "{}: there is no such fixture", path.display());
+                let below = path.strip_prefix(&folder)?.to_string_lossy().into_owned();
+                let id =
+                    below.strip_suffix(".trace").ok_or_else(|| format!("{below} is no trace"))?;
+                assert!(ids.contains(id), "{below}: there is no such fixture");
+                let recordings = Traces::Folder(folder.clone()).read(id)?;
+                let is_as_written = fs::read_to_string(&path)? == trace_file::write(&recordings);
+                assert!(is_as_written, "{below} was edited; run `ci/record {id}`");
+                for recording in &recordings {
+                    recording.recommender_trace()?;
+                }
             }
         }
         Ok(())
@@ -208,7 +218,7 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
     if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
         let version = build::version(Artifact::Recommender, release).ok_or("no such release")?;
         let build = Build {
-            version: version.parse()?,
+            version: version.replacen('v', "vpa-", 1).parse()?,
             sources: build::sources_hash(Artifact::Recommender, release),
         };
         let trace = outcome.recommender.as_ref().map(|run| &run.trace);
