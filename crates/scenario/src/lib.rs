@@ -10,10 +10,9 @@
 //! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
-pub mod api_types;
+pub mod api_schema;
 mod assumptions;
 mod autoscaler;
-mod custom_resource;
 pub mod decode;
 pub mod defaults;
 mod deprecated;
