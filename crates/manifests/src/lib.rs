@@ -40,6 +40,7 @@ use kube_lockstep_scenario::recording;
 use kube_lockstep_scenario::recording::RecordingError;
 use kube_lockstep_scenario::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
 use kube_lockstep_scenario::resolved::ManifestNote;
+use kube_lockstep_scenario::syntax::Syntax;
 pub use kube_lockstep_scenario::text::days_as_hours;
 use kube_lockstep_scenario::workload::ScaleDownOrder;
 use kube_lockstep_scenario::write;
@@ -256,6 +257,7 @@ pub fn draft_with_settings(
     let objects = Objects::read(files)?;
     check_kinds(&objects, files, options)?;
     let mut invalid = Invalid::default();
+    let read = Reader { file: read, syntax: Syntax::Flags };
     let drafts = draft_objects(&objects, options, read, &mut invalid);
     // Without an invalid autoscaler, its loads have no use: that error would be misleading.
     invalid.check()?;
@@ -1105,7 +1107,7 @@ fn recorded_end<'l>(
     read: Reader<'_>,
 ) -> Result<Option<Span>, DraftError> {
     recorded_length(loads.filter_map(Load::recorded), read).map_err(|error| {
-        let RecordingError { what, hint, .. } = error.on_a_command_line();
+        let RecordingError { what, hint, .. } = error;
         DraftError::Options { what, hint }
     })
 }

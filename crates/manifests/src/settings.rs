@@ -10,6 +10,8 @@ use super::objects::Object;
 use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::resolve::Reader;
+use kube_lockstep_scenario::syntax::Syntax;
 use kube_lockstep_scenario::{ReadError, yaml};
 
 impl Draft {
@@ -59,6 +61,7 @@ impl Drafts {
         });
         let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
         let group = Group { hpas: &hpas, vpa: None };
+        let read = Reader { file: read, syntax: Syntax::Flags };
         let mut again = of_group(&group, draft.target.object.as_ref(), &self.options, read)?;
         again.suggest_target(&self.others);
         Ok(again)

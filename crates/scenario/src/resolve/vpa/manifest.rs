@@ -158,10 +158,10 @@ fn inline_or_file<T>(
         problems.plain(file, format!("expected a path, found {}", node.describe()));
         return None;
     };
-    let text = match read(path) {
+    let text = match read.read(path) {
         Ok(text) => text,
         Err(why) => {
-            let (what, hint) = why.problem_of(path);
+            let (what, hint) = why.problem_of(path, read.syntax);
             problems.hint(file, what, &hint);
             return None;
         }
