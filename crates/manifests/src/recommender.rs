@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::group::recorded_end;
+use super::hpa::{Hpa, metric_name};
 use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
-use super::objects::{Object, same_namespace};
+use super::objects::{Object, same_namespace, without_server_fields};
 use super::pods::{PodContainer, Pods};
+use super::target::{
+    DraftTarget, apply_requests, check_containers, check_requests_of_containers, read_target,
+};
 use super::units::Loaded;
 use super::usage::{only_one, replaced};
-use super::{
-    AutoscalerKind, Draft, DraftError, DraftOptions, DraftTarget, Hpa, Missing, MissingValue,
-};
-use super::{apply_requests, check_containers, check_requests_of_containers};
-use super::{metric_name, read_target};
+use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Missing, MissingValue};
 use kube_autoscaler_models::api::{
     MetricSourceType, MetricSpec, MetricTarget, MetricTargetType, ResourceMetricSource,
 };
@@ -23,11 +24,12 @@ use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ResourcePolicy, ScalingMode, UpdateMode};
 use kube_lockstep_scenario::entries::Entries;
+use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::metrics::{ResourceUsage, Signal, UsageSource};
 use kube_lockstep_scenario::node::Node;
 use kube_lockstep_scenario::raw::Workload;
-use kube_lockstep_scenario::resolve::{Reader, SingleVpa, usual_pod};
+use kube_lockstep_scenario::resolve::{Reader, SingleVpa, single_vpa, usual_pod};
 use kube_lockstep_scenario::vpa::VpaWorkload;
 use kube_lockstep_scenario::vpa::raw::{AnyVpa, RecommenderSettings, VpaMetrics, VpaScenarioFile};
 use kube_lockstep_scenario::with_vpa::VpaFields;
@@ -161,7 +163,7 @@ fn end(options: &DraftOptions, used: &[usize], read: Reader<'_>) -> Result<Span,
         return Ok(until);
     }
     let loads = || used.iter().map(|index| &options.loads[*index]);
-    if let Some(end) = super::recorded_end(loads(), read)? {
+    if let Some(end) = recorded_end(loads(), read)? {
         return Ok(end);
     }
     let end = loads().filter_map(Load::end).max().unwrap_or(DAYS);
@@ -211,9 +213,18 @@ pub(super) fn why_not_joint(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<St
     ))
 }
 
+/// Reads the manifest of a VPA.
+pub(super) fn read_vpa(object: &Object) -> Result<Vpa, Error> {
+    let has_status = object.has_status();
+    let mut object = object.clone();
+    without_server_fields(&mut object.node);
+    let vpa = single_vpa(&object.node).map_err(|problems| object.problems(problems))?;
+    Ok(Vpa { namespace: object.namespace(), object, vpa, has_status })
+}
+
 /// The VPAs whose manifests are valid.
 pub(crate) fn readable(objects: &[Object]) -> Vec<Vpa> {
-    objects.iter().filter_map(|object| super::read_vpa(object).ok()).collect()
+    objects.iter().filter_map(|object| read_vpa(object).ok()).collect()
 }
 
 /// The note on an HPA that is predicted without a VPA that changes its pods.

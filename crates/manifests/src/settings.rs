@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::group::{Group, of_group};
+use super::hpa::{Hpa, metric_name, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
-use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
+use super::select::among;
+use super::{Draft, DraftError, Drafts};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::resolve::Reader;

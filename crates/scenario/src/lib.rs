@@ -67,10 +67,10 @@ pub use self::error::{Error, Problem, ReadError};
 pub use self::podset::PodSetError;
 pub use self::recording::{AnswerOverview, RecordingError, check_answer};
 pub use self::releases::RangeError;
+use self::resolve::Reader;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
 pub use self::split::EVENTS_WITHOUT_VPA;
-use self::resolve::Reader;
 use self::syntax::Syntax;
 use self::vpa::VpaScenario;
 

@@ -546,8 +546,9 @@ fn usual_hold(series: &[Series]) -> Option<Span> {
 fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
     let labels: Vec<BTreeMap<String, String>> =
         all.iter().take(MOST_LISTED + 1).map(|series| series.labels.clone()).collect();
-    let matches =
-        |it: &Series| recorded.series.iter().all(|(name, value)| it.labels.get(name) == Some(value));
+    let matches = |it: &Series| {
+        recorded.series.iter().all(|(name, value)| it.labels.get(name) == Some(value))
+    };
     let found: Vec<Series> = all.into_iter().filter(matches).collect();
     if found.is_empty() {
         return Err(no_series(recorded, &labels));

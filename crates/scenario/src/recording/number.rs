@@ -171,10 +171,8 @@ impl Evidence {
 
     /// The decimal mark of the file.
     pub(super) fn mark(self, syntax: Syntax) -> Result<DecimalMark, RecordingError> {
-        let hint = syntax.pick(
-            "set `decimal` to comma or to point",
-            "add `decimal=comma` or `decimal=point`",
-        );
+        let hint = syntax
+            .pick("set `decimal` to comma or to point", "add `decimal=comma` or `decimal=point`");
         match (self.point, self.comma, self.either) {
             (Some(point), Some(comma), _) => {
                 let (Found { line, text }, Found { line: other, text: with_comma }) =
@@ -210,7 +208,9 @@ mod tests {
     use super::*;
 
     fn read(mark: DecimalMark, text: &str) -> Result<f64, String> {
-        NumberFormat { mark, percent: Some(1.0), syntax: Syntax::Scenario }.read(text).map_err(|error| error.what)
+        NumberFormat { mark, percent: Some(1.0), syntax: Syntax::Scenario }
+            .read(text)
+            .map_err(|error| error.what)
     }
 
     #[test]
@@ -237,7 +237,11 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Point, text), Ok(expected), "{text}");
         }
-        let of_a_whole = NumberFormat { mark: DecimalMark::Point, percent: Some(0.01), syntax: Syntax::Scenario };
+        let of_a_whole = NumberFormat {
+            mark: DecimalMark::Point,
+            percent: Some(0.01),
+            syntax: Syntax::Scenario,
+        };
         assert_eq!(of_a_whole.read("50%"), Ok(0.5));
         assert_eq!(of_a_whole.read("0.5"), Ok(0.5));
         for text in ["", "-", "null", "NaN", "undefined"] {
@@ -264,7 +268,8 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Comma, text), Ok(expected), "{text}");
         }
-        let format = NumberFormat { mark: DecimalMark::Comma, percent: None, syntax: Syntax::Scenario };
+        let format =
+            NumberFormat { mark: DecimalMark::Comma, percent: None, syntax: Syntax::Scenario };
         let error = format.read("0.25").expect_err("a decimal point");
         let hint = error.hint.unwrap_or_default();
         assert_eq!(hint, "set `decimal` to point if the numbers have a decimal point");

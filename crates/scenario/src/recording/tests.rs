@@ -567,8 +567,7 @@ fn errors_in_csv_files_name_the_column() {
     assert!(wrong.contains("column cores: expected a number"), "{wrong}");
     let series = BTreeMap::from([("pod".to_owned(), "web-7".to_owned())]);
     let wrong = Recorded { value, series, syntax: Syntax::Flags, ..csv(text) };
-    let RecordingError { what, hint, .. } =
-        Recording::read(&wrong, text).expect_err("an error");
+    let RecordingError { what, hint, .. } = Recording::read(&wrong, text).expect_err("an error");
     assert!(what.ends_with("has no series with the labels {pod: web-7}"), "{what}");
     assert_eq!(hint.as_deref(), Some("the series are {pod: web-0}"));
 }
