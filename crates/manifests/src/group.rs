@@ -1,4 +1,5 @@
-//! Drafts of scenarios of HPAs with the same target, and possibly of the VPA that changes its pods.
+//! Drafts of scenarios: of HPAs with the same target, of a VPA, or of HPAs and the VPA that changes
+//! their pods.
 
 use serde_json::{Map, Value};
 
@@ -6,50 +7,172 @@ use super::hpa::Hpa;
 use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::Object;
 use super::pods::Pods;
-use super::recommender::{self, Vpa};
+use super::recommender::Vpa;
 use super::target::{
     DraftTarget, apply_requests, check_containers, check_requests_of_containers, fill_requests,
-    missing_target, namespace_note, read_target, startup,
+    missing_target, named_containers, namespace_note, read_target, startup,
 };
 use super::units::Loaded;
 use super::usage::{self, Usage};
-use super::{AutoscalerKind, Draft, DraftError, DraftOptions};
+use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Missing};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::metrics::Metrics;
 use kube_lockstep_scenario::raw::{AnyManifest, ScenarioFile, Workload};
 use kube_lockstep_scenario::recording::RecordingError;
-use kube_lockstep_scenario::resolve::{Reader, recorded_length};
+use kube_lockstep_scenario::resolve::{Reader, recorded_length, usual_pod};
 use kube_lockstep_scenario::resolved::ManifestNote;
 use kube_lockstep_scenario::workload::ScaleDownOrder;
 use kube_lockstep_scenario::write;
 
-/// The autoscalers of one target whose scenario has an HPA.
+/// The length of a prediction of a VPA without a recorded load: the recommender remembers about
+/// eight days.
+const DAYS: Span = Span::from_mins(8 * 24 * 60);
+
+/// The least length of a prediction of an HPA and a VPA without a recorded load: the bounds of the
+/// recommendation become narrow, and pods are evicted.
+const JOINT: Span = Span::from_mins(24 * 60);
+
+/// The autoscalers of one scenario, which have the same target: HPAs, a VPA, or HPAs and the VPA
+/// that changes their pods.
 pub(super) struct Group<'a> {
-    /// The HPAs, at least one.
     pub(super) hpas: &'a [Hpa],
-    /// The VPA that changes the pods.
     pub(super) vpa: Option<&'a Vpa>,
 }
 
+/// The pods of a group and their loads.
+pub(super) struct Mapped {
+    pub(super) target: DraftTarget,
+    pub(super) pods: Pods,
+    /// The replicas at the start. None: neither the target nor the options set them.
+    pub(super) replicas: Option<i32>,
+    pub(super) metrics: Metrics,
+    pub(super) until: Span,
+    pub(super) used_loads: Vec<usize>,
+    pub(super) missing: Vec<Missing>,
+    pub(super) notes: Vec<String>,
+    /// Notes on the manifest of the target.
+    pub(super) of_target: Vec<String>,
+}
+
+/// The files and values that drafts are made from.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) options: &'a DraftOptions,
+    pub(super) read: Reader<'a>,
+}
+
 impl Group<'_> {
+    /// The kind of the first autoscaler.
+    fn kind(&self) -> AutoscalerKind {
+        if self.hpas.is_empty() { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }
+    }
+
     fn names(&self) -> Vec<HpaName> {
         let of_hpas = self.hpas.iter().map(|hpa| hpa.name.clone());
         of_hpas.chain(self.vpa.map(Vpa::full_name)).collect()
     }
 
-    /// The largest `maxReplicas`.
-    fn most_replicas(&self) -> i64 {
-        self.hpas.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1).into()
+    fn target(&self, object: Option<&Object>) -> DraftTarget {
+        let of_hpa = self
+            .hpas
+            .first()
+            .map(|Hpa { name, hpa, .. }| (&*hpa.target.kind, &*hpa.target.name, &name.namespace));
+        let of_vpa = self
+            .vpa
+            .map(|Vpa { namespace, vpa, .. }| (&*vpa.target.kind, &*vpa.target.name, namespace));
+        let (kind, name, namespace) = of_hpa.or(of_vpa).unwrap_or(("", "", &None));
+        DraftTarget {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            namespace: namespace.clone(),
+            containers: Vec::new(),
+            object: object.cloned(),
+        }
     }
 
-    /// The metrics of the HPAs, and the usage that the recommender of the VPA reads.
-    fn metrics(&self, pods: &Pods) -> Vec<MetricSpec> {
-        let of_hpas = self.hpas.iter().flat_map(|hpa| hpa.hpa.metrics.clone());
-        let of_hpas: Vec<MetricSpec> = of_hpas.collect();
-        let of_vpa = self.vpa.map_or_else(Vec::new, |vpa| vpa.usage_metrics(pods, &of_hpas));
-        of_hpas.into_iter().chain(of_vpa).collect()
+    /// Maps the loads to the metrics of the autoscalers.
+    pub(super) fn map(
+        &self,
+        object: Option<&Object>,
+        Sources { options, read }: Sources<'_>,
+    ) -> Result<Mapped, DraftError> {
+        let (names, mut target) = (self.names(), self.target(object));
+        let pods = object.map(|target| read_target(target, self.kind())).transpose()?;
+        let mut pods = pods.unwrap_or_default();
+        target.containers = check_containers(&pods, &target.to_string(), &names, options)?;
+        self.complete(&mut pods, &names, options)?;
+        let of_hpas: Vec<MetricSpec> =
+            self.hpas.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
+        let context = usage::Context {
+            autoscalers: &names,
+            of_hpas: &of_hpas,
+            has_hpa: !self.hpas.is_empty(),
+            vpa: self.vpa,
+            has_target: object.is_some(),
+            containers: &target.containers,
+            examples: options.examples,
+        };
+        let mut usage = Usage::new(&options.loads, &mut pods, context);
+        let metrics = usage.map();
+        let Usage { used: used_loads, missing: of_usage, notes, of_target, .. } = usage;
+        let until = self.end(options, &used_loads, read)?;
+        let missing = if object.is_none() && options.replicas.is_none() {
+            missing_target(&target, self.kind(), of_usage)
+        } else {
+            of_usage
+        };
+        let replicas = options.replicas.or(pods.replicas);
+        Ok(Mapped { target, pods, replicas, metrics, until, used_loads, missing, notes, of_target })
+    }
+
+    /// Completes the pods by the options, and checks that these fit the pods.
+    fn complete(
+        &self,
+        pods: &mut Pods,
+        names: &[HpaName],
+        options: &DraftOptions,
+    ) -> Result<(), DraftError> {
+        let is_vpa_alone = self.hpas.is_empty();
+        if is_vpa_alone && pods.containers.is_empty() {
+            pods.containers = named_containers(&options.loads);
+        }
+        if self.vpa.is_some() {
+            check_requests_of_containers(pods, names, &options.requests)?;
+        }
+        apply_requests(pods, names, &options.requests);
+        let most = self.hpas.iter().map(|hpa| hpa.hpa.max_replicas).max();
+        let most = most.or(options.replicas).or(pods.replicas).unwrap_or(1);
+        let usual = |resource: &str| usual_pod(resource).filter(|_| is_vpa_alone);
+        let loaded = Loaded {
+            pods,
+            autoscalers: names,
+            most_replicas: i64::from(most),
+            without_request: &usual,
+        };
+        loaded.check_units(options)
+    }
+
+    /// The end of a prediction that shows the used loads.
+    fn end(
+        &self,
+        options: &DraftOptions,
+        used: &[usize],
+        read: Reader<'_>,
+    ) -> Result<Span, DraftError> {
+        if let Some(until) = options.until {
+            return Ok(until);
+        }
+        let loads = || used.iter().map(|index| &options.loads[*index]);
+        let recorded = recorded_length(loads().filter_map(Load::recorded), read);
+        let recorded = recorded
+            .map_err(|RecordingError { what, hint, .. }| DraftError::Options { what, hint })?;
+        let last = loads().filter_map(Load::end).max();
+        Ok(match self.kind() {
+            AutoscalerKind::Vpa => end_of_vpa(last, recorded),
+            AutoscalerKind::Hpa => end_of_hpas(last, recorded, self.vpa.is_some()),
+        })
     }
 
     /// The workload. `ready`: the time after which new pods are ready.
@@ -59,9 +182,9 @@ impl Group<'_> {
         replicas: i32,
         ready: Option<Span>,
         options: &DraftOptions,
-        metrics: &[MetricSpec],
     ) -> Workload {
         if options.examples {
+            let metrics = self.hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
             fill_requests(&mut pods, metrics);
         }
         let target = &self.hpas[0].hpa.target;
@@ -73,18 +196,6 @@ impl Group<'_> {
         }
         workload.startup.ready = ready.or(workload.startup.ready);
         workload
-    }
-
-    /// The end of a prediction that shows the used loads.
-    fn end(
-        &self,
-        options: &DraftOptions,
-        used: &[usize],
-        read: Reader<'_>,
-    ) -> Result<Span, DraftError> {
-        let of_hpas = end(options, used, read)?;
-        let loads = used_loads(options, used);
-        Ok(self.vpa.map_or(of_hpas, |_| recommender::joint_end(options.until, &loads, of_hpas)))
     }
 
     /// Notes on the target, and on the status of the objects.
@@ -124,61 +235,44 @@ impl Group<'_> {
             )
         })
     }
+}
 
-    /// Notes on a VPA in the same scenario.
-    fn joint_notes(&self, pods: &Pods, options: &DraftOptions, used: &[usize]) -> Vec<String> {
-        let loads = used_loads(options, used);
-        self.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(pods, &loads))
-    }
+/// The end of a prediction of HPAs, or of HPAs and a VPA: `last` is the end of the loads that are not
+/// recorded.
+fn end_of_hpas(last: Option<Span>, recorded: Option<Span>, has_vpa: bool) -> Span {
+    let end = last.max(recorded).filter(|end| *end > Span::ZERO);
+    let end = end.unwrap_or(AFTER_THE_LAST_CHANGE);
+    if has_vpa && recorded.is_none() { end.max(JOINT) } else { end }
+}
+
+/// The end of a prediction of a VPA alone.
+fn end_of_vpa(last: Option<Span>, recorded: Option<Span>) -> Span {
+    // A load that changes until the usual end needs no time after it.
+    let later = last.filter(|last| last.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0);
+    recorded.or(later).unwrap_or(DAYS)
 }
 
 /// Drafts the scenario of HPAs that scale the same target, and of the VPA that changes its pods.
-pub(super) fn of_group(
+pub(super) fn of_hpas(
     group: &Group<'_>,
     target: Option<&Object>,
-    options: &DraftOptions,
-    read: Reader<'_>,
+    sources: Sources<'_>,
 ) -> Result<Draft, DraftError> {
-    let first = &group.hpas[0];
-    let (kind, name) = (&first.hpa.target.kind, &*first.hpa.target.name);
-    let pods = target.map(|target| read_target(target, AutoscalerKind::Hpa)).transpose()?;
-    let mut pods = pods.unwrap_or_default();
-    let (mut missing, mut of_target) = (Vec::new(), Vec::new());
-    let names = group.names();
-    let containers = check_containers(&pods, &format!("{kind} {name}"), &names, options)?;
-    if group.vpa.is_some() {
-        check_requests_of_containers(&pods, &names, &options.requests)?;
-    }
-    apply_requests(&mut pods, &names, &options.requests);
-    let (most_replicas, without_request) = (group.most_replicas(), &|_: &str| None);
-    let loaded = Loaded { pods: &pods, autoscalers: &names, most_replicas, without_request };
-    loaded.check_units(options)?;
-    let metric_specs = group.metrics(&pods);
-    let (hpas, has_target) = (&names[..], target.is_some());
-    let examples = options.examples;
-    let has_vpa = group.vpa.is_some();
-    let context = usage::Context { hpas, has_vpa, has_target, containers: &containers, examples };
-    let mut usage = Usage::new(&options.loads, &mut pods, context);
-    let metrics = usage.of(&metric_specs);
-    let used_loads = std::mem::take(&mut usage.used);
-    let until = group.end(options, &used_loads, read)?;
-    let (mut of_usage, mut notes) =
-        (std::mem::take(&mut usage.missing), std::mem::take(&mut usage.notes));
-    let more_notes = usage.of_target;
-    let replicas = options.replicas.or(pods.replicas);
-    if target.is_none() && options.replicas.is_none() {
-        let what = format!("{kind} {name}, which the HPA scales, is not in the manifests");
-        missing.push(missing_target(what, &mut of_usage));
-    } else if replicas.is_none() {
-        let what = format!("{kind} {name} sets no replicas, so it starts with 1; see --replicas");
+    let (first, options) = (&group.hpas[0], sources.options);
+    let mapped = group.map(target, sources)?;
+    let Mapped { pods, metrics, until, used_loads, replicas, mut missing, mut notes, .. } = mapped;
+    let mut of_target = Vec::new();
+    if replicas.is_none() && target.is_some() {
+        let what =
+            format!("{} sets no replicas, so it starts with 1; see --replicas", mapped.target);
         of_target.push(what);
     }
-    missing.extend(of_usage);
     of_target.extend(namespace_note(first, target));
-    of_target.extend(more_notes);
-    notes.extend(group.joint_notes(&pods, options, &used_loads));
+    of_target.extend(mapped.of_target);
+    let loads: Vec<&Load> = used_loads.iter().map(|index| &options.loads[*index]).collect();
+    notes.extend(group.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(&pods, &loads)));
     let ready = startup(&pods, options, &mut of_target);
-    let workload = group.workload(pods, replicas.unwrap_or(1), ready, options, &metric_specs);
+    let workload = group.workload(pods, replicas.unwrap_or(1), ready, options);
     missing.dedup();
     Ok(Draft {
         kind: AutoscalerKind::Hpa,
@@ -192,14 +286,8 @@ pub(super) fn of_group(
         until,
         used_loads,
         hpas: group.hpas.to_vec(),
-        has_vpa,
-        target: DraftTarget {
-            kind: kind.clone(),
-            name: name.to_owned(),
-            namespace: first.name.namespace.clone(),
-            containers,
-            object: target.cloned(),
-        },
+        has_vpa: group.vpa.is_some(),
+        target: mapped.target,
     })
 }
 
@@ -250,29 +338,26 @@ fn requirement(Group { hpas, vpa }: &Group<'_>) -> String {
     format!("{subject} {verb} {kind} {name} from {least} to {most} replicas{of_vpa}.")
 }
 
-/// The loads that a scenario uses.
-fn used_loads<'o>(options: &'o DraftOptions, used: &[usize]) -> Vec<&'o Load> {
-    used.iter().map(|index| &options.loads[*index]).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The end of a prediction that shows the used loads.
-fn end(options: &DraftOptions, used: &[usize], read: Reader<'_>) -> Result<Span, DraftError> {
-    if let Some(until) = options.until {
-        return Ok(until);
+    #[test]
+    fn a_joint_prediction_lasts_a_day_unless_a_load_is_longer_or_recorded() {
+        let (short, long) = (Span::from_mins(10), Span::from_mins(48 * 60));
+        assert_eq!(end_of_hpas(Some(short), None, true), JOINT);
+        assert_eq!(end_of_hpas(Some(long), None, true), long);
+        assert_eq!(end_of_hpas(None, Some(short), true), short);
+        assert_eq!(end_of_hpas(Some(short), None, false), short);
     }
-    let loads = || used.iter().map(|index| &options.loads[*index]);
-    let recorded = recorded_end(loads(), read)?;
-    let last = loads().filter_map(Load::end).max().max(recorded);
-    Ok(last.filter(|last| *last > Span::ZERO).unwrap_or(AFTER_THE_LAST_CHANGE))
-}
 
-/// The end of the recorded loads among some loads. None: none is recorded.
-pub(super) fn recorded_end<'l>(
-    loads: impl Iterator<Item = &'l Load>,
-    read: Reader<'_>,
-) -> Result<Option<Span>, DraftError> {
-    recorded_length(loads.filter_map(Load::recorded), read).map_err(|error| {
-        let RecordingError { what, hint, .. } = error;
-        DraftError::Options { what, hint }
-    })
+    #[test]
+    fn the_prediction_of_a_vpa_lasts_eight_days_unless_a_load_is_longer_or_recorded() {
+        let (short, long) = (Span::from_mins(10), Span(2 * DAYS.0));
+        assert_eq!(end_of_vpa(None, None), DAYS);
+        assert_eq!(end_of_vpa(Some(short), None), DAYS);
+        assert_eq!(end_of_vpa(Some(DAYS), None), DAYS);
+        assert_eq!(end_of_vpa(Some(long), None), long);
+        assert_eq!(end_of_vpa(Some(long), Some(short)), short);
+    }
 }

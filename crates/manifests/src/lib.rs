@@ -24,7 +24,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use self::controller_flags::{ControllerFlags, FlagFields};
-use self::group::{Group, of_group};
+use self::group::{Group, Sources, of_hpas};
 use self::hpa::Hpa;
 pub use self::hpa::HpaManifest;
 pub use self::load::{HpaName, Load, RequestOption};
@@ -257,6 +257,7 @@ fn draft_objects(
         _ => Vec::new(),
     };
     let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
+    let sources = Sources { options, read };
     let groups = hpa::by_target(hpas);
     let mut alone: Vec<&Vpa> = vpas.iter().collect();
     for group in &groups {
@@ -268,7 +269,7 @@ fn draft_objects(
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
         let group = Group { hpas: group, vpa };
-        let Some(mut draft) = invalid.note(of_group(&group, target, options, read))? else {
+        let Some(mut draft) = invalid.note(of_hpas(&group, target, sources))? else {
             continue;
         };
         draft.notes.extend(left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa)));
@@ -286,7 +287,7 @@ fn draft_objects(
         let Some(target) = invalid.note(target)? else { continue };
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
-        let draft = invalid.note(recommender::of_vpa(vpa, target, &all_hpas, options, read))?;
+        let draft = invalid.note(recommender::of_vpa(vpa, target, &all_hpas, sources))?;
         let Some(mut draft) = draft else { continue };
         let separate = recommender::why_not_joint(vpa, &predicted, &vpas);
         let note = separate.or_else(|| recommender::hpa_left_out(vpa, &all_hpas));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::group::{Group, of_group};
+use super::group::{Group, Sources, of_hpas};
 use super::hpa::{Hpa, metric_name, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
@@ -65,7 +65,8 @@ impl Drafts {
         let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
         let group = Group { hpas: &hpas, vpa: None };
         let read = Reader { file: read, syntax: Syntax::Flags };
-        let mut again = of_group(&group, draft.target.object.as_ref(), &self.options, read)?;
+        let sources = Sources { options: &self.options, read };
+        let mut again = of_hpas(&group, draft.target.object.as_ref(), sources)?;
         again.suggest_target(&self.others);
         Ok(again)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::hpa::Hpa;
-use super::load::{HpaName, RequestOption, Subject};
+use super::load::{HpaName, Load, RequestOption, Subject};
 use super::objects::Object;
 use super::pods::{PodContainer, Pods};
 use super::select::{ONE_OF_A_NAME, among};
@@ -110,16 +110,24 @@ pub(super) fn read_target(target: &Object, of: AutoscalerKind) -> Result<Pods, E
     if is_known { pods } else { Ok(pods.unwrap_or_default()) }
 }
 
-/// A missing target, whose manifest would have the missing requests as well.
-pub(super) fn missing_target(what: String, of_usage: &mut Vec<Missing>) -> Missing {
+/// What is missing if the target is: its manifest would have the missing requests as well.
+pub(super) fn missing_target(
+    target: &DraftTarget,
+    of: AutoscalerKind,
+    of_usage: Vec<Missing>,
+) -> Vec<Missing> {
     let is_request = |missing: &Missing| missing.value == MissingValue::Request;
-    let (requests, others) = of_usage.drain(..).partition(is_request);
-    *of_usage = others;
-    let requests: Vec<Missing> = requests;
+    let (requests, others): (Vec<Missing>, Vec<Missing>) =
+        of_usage.into_iter().partition(is_request);
     let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
-    let requests = requests.iter().map(|flag| format!(" {flag}"));
-    let flags = format!("--replicas 3 (at the start){}", requests.collect::<String>());
-    Missing::target(what, format!("--filename with its manifest, or {flags}"))
+    let requests: String = requests.iter().map(|flag| format!(" {flag}")).collect();
+    let (relation, replicas) = match of {
+        AutoscalerKind::Hpa => ("which the HPA scales", "--replicas 3 (at the start)"),
+        AutoscalerKind::Vpa => ("the target of the VPA", "--replicas 3"),
+    };
+    let what = format!("{target}, {relation}, is not in the manifests");
+    let flag = format!("--filename with its manifest, or {replicas}{requests}");
+    std::iter::once(Missing::target(what, flag)).chain(others).collect()
 }
 
 /// A note on a target without a namespace, which is assumed to be in that of the HPA.
@@ -236,6 +244,17 @@ pub(super) fn check_requests_of_containers(
     Err(DraftError::Options { what, hint: Some(hint) })
 }
 
+/// The containers that loads name.
+pub(super) fn named_containers(loads: &[Load]) -> Vec<PodContainer> {
+    let mut containers: Vec<PodContainer> = Vec::new();
+    for name in loads.iter().filter_map(|load| load.subject.container.as_deref()) {
+        if !containers.iter().any(|it| *it.name == *name) {
+            containers.push(PodContainer { name: name.into(), ..PodContainer::default() });
+        }
+    }
+    containers
+}
+
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.
 pub(super) fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[RequestOption]) {
     if pods.containers.is_empty() {
@@ -264,11 +283,14 @@ pub(super) fn apply_requests(pods: &mut Pods, hpas: &[HpaName], requests: &[Requ
 }
 
 /// Adds requests for the metrics that need some: those of a container need only its own.
-pub(super) fn fill_requests(pods: &mut Pods, metrics: &[MetricSpec]) {
-    let of_pod = metrics.iter().filter_map(|it| it.resource.as_ref());
+pub(super) fn fill_requests<'m>(
+    pods: &mut Pods,
+    metrics: impl Iterator<Item = &'m MetricSpec> + Clone,
+) {
+    let of_pod = metrics.clone().filter_map(|it| it.resource.as_ref());
     let of_pod = of_pod.filter(|it| !pods.requests.contains_key(&it.name));
     let of_pod = of_pod.map(|it| (&it.name, &it.target, None));
-    let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
+    let of_containers = metrics.filter_map(|it| it.container_resource.as_ref());
     let of_containers = of_containers.map(|it| (&it.name, &it.target, Some(&it.container)));
     for (resource, target, only) in of_pod.chain(of_containers) {
         let sidecars = pods.init_containers.iter_mut().filter(|init| init.sidecar);
