@@ -8,6 +8,7 @@ use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::Object;
 use super::pods::Pods;
 use super::recommender::Vpa;
+use super::select::Values;
 use super::target::{
     DraftTarget, apply_requests, check_containers, check_requests_of_containers, fill_requests,
     missing_target, named_containers, namespace_note, read_target, startup,
@@ -60,6 +61,7 @@ pub(super) struct Mapped {
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) options: &'a DraftOptions,
+    pub(super) values: &'a Values,
     pub(super) read: Reader<'a>,
 }
 
@@ -96,13 +98,14 @@ impl Group<'_> {
     pub(super) fn map(
         &self,
         object: Option<&Object>,
-        Sources { options, read }: Sources<'_>,
+        sources: Sources<'_>,
     ) -> Result<Mapped, DraftError> {
+        let Sources { options, values, .. } = sources;
         let (names, mut target) = (self.names(), self.target(object));
         let pods = object.map(|target| read_target(target, self.kind())).transpose()?;
         let mut pods = pods.unwrap_or_default();
-        target.containers = check_containers(&pods, &target.to_string(), &names, options)?;
-        self.complete(&mut pods, &names, options)?;
+        target.containers = check_containers(&pods, &target.to_string(), &names, values)?;
+        self.complete(&mut pods, &names, sources)?;
         let of_hpas: Vec<MetricSpec> =
             self.hpas.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
         let context = usage::Context {
@@ -114,10 +117,10 @@ impl Group<'_> {
             containers: &target.containers,
             examples: options.examples,
         };
-        let mut usage = Usage::new(&options.loads, &mut pods, context);
+        let mut usage = Usage::new(&values.loads, &mut pods, context);
         let metrics = usage.map();
         let Usage { used: used_loads, missing: of_usage, notes, of_target, .. } = usage;
-        let until = self.end(options, &used_loads, read)?;
+        let until = self.end(&used_loads, sources)?;
         let missing = if object.is_none() && options.replicas.is_none() {
             missing_target(&target, self.kind(), of_usage)
         } else {
@@ -132,16 +135,16 @@ impl Group<'_> {
         &self,
         pods: &mut Pods,
         names: &[HpaName],
-        options: &DraftOptions,
+        Sources { options, values, .. }: Sources<'_>,
     ) -> Result<(), DraftError> {
         let is_vpa_alone = self.hpas.is_empty();
         if is_vpa_alone && pods.containers.is_empty() {
-            pods.containers = named_containers(&options.loads);
+            pods.containers = named_containers(&values.loads);
         }
         if self.vpa.is_some() {
-            check_requests_of_containers(pods, names, &options.requests)?;
+            check_requests_of_containers(pods, names, &values.requests)?;
         }
-        apply_requests(pods, names, &options.requests);
+        apply_requests(pods, names, &values.requests);
         let most = self.hpas.iter().map(|hpa| hpa.hpa.max_replicas).max();
         let most = most.or(options.replicas).or(pods.replicas).unwrap_or(1);
         let usual = |resource: &str| usual_pod(resource).filter(|_| is_vpa_alone);
@@ -151,20 +154,16 @@ impl Group<'_> {
             most_replicas: i64::from(most),
             without_request: &usual,
         };
-        loaded.check_units(options)
+        loaded.check_units(&values.loads)
     }
 
     /// The end of a prediction that shows the used loads.
-    fn end(
-        &self,
-        options: &DraftOptions,
-        used: &[usize],
-        read: Reader<'_>,
-    ) -> Result<Span, DraftError> {
+    fn end(&self, used: &[usize], sources: Sources<'_>) -> Result<Span, DraftError> {
+        let Sources { options, values, read } = sources;
         if let Some(until) = options.until {
             return Ok(until);
         }
-        let loads = || used.iter().map(|index| &options.loads[*index]);
+        let loads = || used.iter().map(|index| &values.loads[*index]);
         let recorded = recorded_length(loads().filter_map(Load::recorded), read);
         let recorded = recorded
             .map_err(|RecordingError { what, hint, .. }| DraftError::Options { what, hint })?;
@@ -258,7 +257,8 @@ pub(super) fn of_hpas(
     target: Option<&Object>,
     sources: Sources<'_>,
 ) -> Result<Draft, DraftError> {
-    let (first, options) = (&group.hpas[0], sources.options);
+    let first = &group.hpas[0];
+    let Sources { options, values, .. } = sources;
     let mapped = group.map(target, sources)?;
     let Mapped { pods, metrics, until, used_loads, replicas, mut missing, mut notes, .. } = mapped;
     let mut of_target = Vec::new();
@@ -269,7 +269,7 @@ pub(super) fn of_hpas(
     }
     of_target.extend(namespace_note(first, target));
     of_target.extend(mapped.of_target);
-    let loads: Vec<&Load> = used_loads.iter().map(|index| &options.loads[*index]).collect();
+    let loads: Vec<&Load> = used_loads.iter().map(|index| &values.loads[*index]).collect();
     notes.extend(group.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(&pods, &loads)));
     let ready = startup(&pods, options, &mut of_target);
     let workload = group.workload(pods, replicas.unwrap_or(1), ready, options);

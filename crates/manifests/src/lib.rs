@@ -31,7 +31,7 @@ pub use self::load::{HpaName, Load, RequestOption};
 pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects};
 use self::recommender::{Vpa, read_vpa};
-use self::select::{Invalid, check_kinds, check_names, find_autoscalers, select};
+use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
 use self::target::{DraftTarget, check_containers_of_all, find_target};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::error::{Error, ReadError};
@@ -170,8 +170,8 @@ pub struct Drafts {
     pub list: Vec<Draft>,
     /// Objects that no autoscaler refers to, as `KIND NAME`.
     pub ignored: Vec<String>,
-    /// The options, in which the autoscalers of loads and requests are found.
     options: DraftOptions,
+    values: Values,
     /// The objects among which targets are, for suggestions.
     others: Vec<Object>,
     /// The names of VPAs that the options leave out.
@@ -256,8 +256,8 @@ fn draft_objects(
         Selected::None => recommender::readable(&objects.vpas),
         _ => Vec::new(),
     };
-    let options = &find_autoscalers(&hpas, &vpas, objects, options)?;
-    let sources = Sources { options, read };
+    let values = find_autoscalers(&hpas, &vpas, objects, options)?;
+    let sources = Sources { options, values: &values, read };
     let groups = hpa::by_target(hpas);
     let mut alone: Vec<&Vpa> = vpas.iter().collect();
     for group in &groups {
@@ -295,8 +295,8 @@ fn draft_objects(
         list.push(draft);
     }
     list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));
-    check_containers_of_all(&list, options)?;
-    note_on_repeated_totals(&mut list, &options.loads);
+    check_containers_of_all(&list, &values)?;
+    note_on_repeated_totals(&mut list, &values.loads);
     let others = objects.others.iter().enumerate();
     let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
     let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
@@ -305,7 +305,7 @@ fn draft_objects(
     let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
     let (options, others) = (options.clone(), objects.others.clone());
     let vpas_left_out = left_out.iter().map(|vpa| vpa.full_name().to_string()).collect();
-    Ok(Drafts { list, ignored, options, others, vpas_left_out })
+    Ok(Drafts { list, ignored, options, values, others, vpas_left_out })
 }
 
 /// Rejects options that are for HPAs only.

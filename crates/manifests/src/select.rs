@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::hpa::{Hpa, metric_name};
-use super::load::{HpaName, Subject};
+use super::load::{HpaName, Load, RequestOption, Subject};
 use super::objects::{ManifestFile, Object, Objects};
 use super::recommender::Vpa;
 use super::target::read_target;
@@ -129,20 +129,37 @@ pub(super) fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(
 pub(super) const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example \
                              a base whose overlay is read as well";
 
+/// The loads and requests of the options. Their names are complete: in `a:b`, `a` is an autoscaler, or
+/// `a:b` is a metric.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    pub(super) loads: Vec<Load>,
+    pub(super) requests: Vec<RequestOption>,
+}
+
+impl Values {
+    /// The names of loads and requests.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        let of_loads = self.loads.iter().map(|load| &load.subject);
+        of_loads.chain(self.requests.iter().map(|request| &request.subject))
+    }
+}
+
 /// Finds the autoscalers of loads and requests (`web:cpu`). Colons in names of metrics are kept.
 pub(super) fn find_autoscalers(
     hpas: &[Hpa],
     vpas: &[Vpa],
     objects: &Objects,
     options: &DraftOptions,
-) -> Result<DraftOptions, DraftError> {
-    let mut options = options.clone();
+) -> Result<Values, DraftError> {
+    let (loads, requests) = (options.loads.clone(), options.requests.clone());
+    let mut values = Values { loads, requests };
     let known: Vec<HpaName> =
         hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(Vpa::full_name)).collect();
     let metrics: BTreeSet<&str> =
         hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
-    let of_loads = options.loads.iter_mut().map(|load| ("--load", &mut load.subject));
-    let of_requests = options.requests.iter_mut();
+    let of_loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));
+    let of_requests = values.requests.iter_mut();
     let of_requests = of_requests.map(|request| ("--request", &mut request.subject));
     for (flag, subject) in of_loads.chain(of_requests) {
         let Some(hpa) = &subject.hpa else { continue };
@@ -166,14 +183,14 @@ pub(super) fn find_autoscalers(
             return Err(DraftError::Options { what, hint });
         }
     }
-    for (index, load) in options.loads.iter().enumerate() {
-        if options.loads[..index].iter().any(|other| other.subject == load.subject) {
+    for (index, load) in values.loads.iter().enumerate() {
+        if values.loads[..index].iter().any(|other| other.subject == load.subject) {
             let what = format!("--load {} is given twice", load.subject);
             let hint = Some("each metric has one load: add the values up".to_owned());
             return Err(DraftError::Options { what, hint });
         }
     }
-    Ok(options)
+    Ok(values)
 }
 
 /// `did you mean …?`, or all names.

@@ -65,7 +65,7 @@ impl Drafts {
         let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
         let group = Group { hpas: &hpas, vpa: None };
         let read = Reader { file: read, syntax: Syntax::Flags };
-        let sources = Sources { options: &self.options, read };
+        let sources = Sources { options: &self.options, values: &self.values, read };
         let mut again = of_hpas(&group, draft.target.object.as_ref(), sources)?;
         again.suggest_target(&self.others);
         Ok(again)
@@ -79,7 +79,7 @@ impl Drafts {
     pub fn check_loads(&self, others: &[&Draft]) -> Result<(), DraftError> {
         let drafts = || self.list.iter().chain(others.iter().copied());
         let used: BTreeSet<usize> = drafts().flat_map(|draft| draft.used_loads.clone()).collect();
-        let mut loads = self.options.loads.iter().enumerate();
+        let mut loads = self.values.loads.iter().enumerate();
         let Some((_, load)) = loads.find(|(index, _)| !used.contains(index)) else {
             return Ok(());
         };
@@ -89,7 +89,7 @@ impl Drafts {
                 && it.subject.is_resource()
                 && it.subject.container.is_some()
         };
-        let own = self.options.loads.iter().enumerate().find(is_own);
+        let own = self.values.loads.iter().enumerate().find(is_own);
         if let Some((_, own)) = own.filter(|_| load.subject.container.is_none()) {
             return Err(without_use(&load.subject, &own.subject));
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::hpa::Hpa;
-use super::load::{HpaName, Load, RequestOption, Subject};
+use super::load::{HpaName, Load, RequestOption};
 use super::objects::Object;
 use super::pods::{PodContainer, Pods};
-use super::select::{ONE_OF_A_NAME, among};
+use super::select::{ONE_OF_A_NAME, Values, among};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Missing, MissingValue};
 use super::{recommender, usage, validation};
 use kube_autoscaler_models::api::MetricSpec;
@@ -171,25 +171,19 @@ pub(super) fn check_containers(
     pods: &Pods,
     target: &str,
     hpas: &[HpaName],
-    options: &DraftOptions,
+    values: &Values,
 ) -> Result<Vec<String>, DraftError> {
     let all = pods.containers.iter().chain(&pods.init_containers);
     let known: Vec<String> = all.map(|it| it.name.to_string()).collect();
     if pods.containers.is_empty() {
         return Ok(Vec::new());
     }
-    let of_hpas = subjects_of(options).filter(|it| it.hpa.is_some() && it.is_of(hpas));
+    let of_hpas = values.subjects().filter(|it| it.hpa.is_some() && it.is_of(hpas));
     let mut named = of_hpas.filter_map(|subject| subject.container.as_deref());
     match named.find(|container| known.iter().all(|it| it != container)) {
         None => Ok(known),
         Some(unknown) => Err(no_container(unknown, target, &known)),
     }
-}
-
-/// The subjects of loads and requests.
-fn subjects_of(options: &DraftOptions) -> impl Iterator<Item = &Subject> {
-    let of_loads = options.loads.iter().map(|load| &load.subject);
-    of_loads.chain(options.requests.iter().map(|request| &request.subject))
 }
 
 fn no_container(unknown: &str, target: &str, known: &[String]) -> DraftError {
@@ -200,14 +194,11 @@ fn no_container(unknown: &str, target: &str, known: &[String]) -> DraftError {
 
 /// Checks that the containers of loads and requests of all autoscalers exist in one of the targets,
 /// if all of these are known.
-pub(super) fn check_containers_of_all(
-    drafts: &[Draft],
-    options: &DraftOptions,
-) -> Result<(), DraftError> {
+pub(super) fn check_containers_of_all(drafts: &[Draft], values: &Values) -> Result<(), DraftError> {
     if drafts.iter().any(|draft| draft.target.containers.is_empty()) {
         return Ok(());
     }
-    let of_all = subjects_of(options).filter(|subject| subject.hpa.is_none());
+    let of_all = values.subjects().filter(|subject| subject.hpa.is_none());
     let mut named = of_all.filter_map(|subject| subject.container.as_deref());
     let exists = |container: &str| {
         drafts.iter().any(|draft| draft.target.containers.iter().any(|it| it == container))
