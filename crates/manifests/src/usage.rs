@@ -395,6 +395,9 @@ impl<'a> Usage<'a> {
                 containers.insert(name, Signal::Constant(Quantity::as_written(example)));
             }
         }
+        if !self.context.has_hpa {
+            containers.0.sort_by(|one, other| one.0.cmp(&other.0));
+        }
         if !containers.is_empty() {
             self.add_usage(resource, UsageSource::PerContainer(containers));
         }
