@@ -6,6 +6,7 @@ use std::fmt;
 
 use super::action::Action;
 use super::event::variants;
+use super::syntax::Syntax;
 use super::vpa::VpaAction;
 
 /// The hint for a file that may be a manifest instead of a scenario.
@@ -47,8 +48,11 @@ pub struct ReadError {
 
 impl ReadError {
     /// The problem of a scenario, and its hint.
-    pub(super) fn problem_of(self, path: &str) -> (String, String) {
-        let hint = self.hint.unwrap_or_else(|| "the path is relative to the scenario".to_owned());
+    pub(super) fn problem_of(self, path: &str, syntax: Syntax) -> (String, String) {
+        let hint = self.hint.unwrap_or_else(|| {
+            let folder = syntax.pick("scenario", "current folder");
+            format!("the path is relative to the {folder}")
+        });
         (format!("{path} can't be read: {}", self.what), hint)
     }
 }

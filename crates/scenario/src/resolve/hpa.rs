@@ -266,10 +266,10 @@ fn resolve(
         return None;
     }
     let at = at.key("file");
-    let text = match read(path) {
+    let text = match read.read(path) {
         Ok(text) => text,
         Err(why) => {
-            let (what, hint) = why.problem_of(path);
+            let (what, hint) = why.problem_of(path, read.syntax);
             problems.hint(at, what, &hint);
             return None;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Reader;
 use super::cursor::{At, Problems};
 use crate::recorded::{Recorded, RecordedSample};
-use crate::recording::{Clock, Recording, RecordingError, Signals, Timestamp, Used, without_pods};
+use crate::recording::{Clock, Recording, RecordingError, Signals, Timestamp, Used};
 use crate::resolved::{
     Exception, Metrics, Noise, PodSet, ReadingNote, ResourceUsage, Series, Signal, UsageSource,
 };
@@ -49,9 +49,10 @@ fn note_on_sum(recorded: &Recorded) -> Option<String> {
     let is_of_one_pod = recorded.by.is_some() || recorded.series.contains_key("pod");
     (recorded.sum && !is_of_one_pod).then(|| {
         let path = recorded.source.path();
+        let total = recorded.syntax.pick("`load` in place of `perPod`", "`total:…`");
         format!(
             "{path}: each pod has the sum of all series; for a total that the pods share, use \
-             `load` in place of `perPod`"
+             {total}"
         )
     })
 }
@@ -106,7 +107,8 @@ impl<'a> Recordings<'a> {
 
     /// Fills all signals. The recordings share their t=0.
     pub(super) fn fill(&mut self, metrics: &mut Metrics, at: At<'_>, problems: &mut Problems) {
-        for recorded in metrics.recorded() {
+        for recorded in metrics.recorded_mut() {
+            recorded.syntax = self.read.syntax;
             let text = self.text(recorded);
             let recording = text.and_then(|text| Recording::read(recorded, &text));
             self.parsed.push(Parsed { recorded: recorded.clone(), recording });
@@ -209,8 +211,10 @@ impl<'a> Recordings<'a> {
             _ => return Vec::new(),
         };
         if recorded.by.is_some() && !may_be_by_pod {
-            let hint = "to add up the series of the pods, use `sum: true`";
-            problems.hint(at.key_position("by"), "`by` requires `perPod`", hint);
+            let syntax = recorded.syntax;
+            let pods = syntax.pick("`perPod`", "the usage or a metric of pods");
+            let hint = format!("to add up the series of the pods, use {}", syntax.sum());
+            problems.hint(at.key_position("by"), format!("`by` requires {pods}"), hint);
             return Vec::new();
         }
         let Some(index) = self.parsed.iter().position(|it| it.recorded == *recorded) else {
@@ -220,8 +224,8 @@ impl<'a> Recordings<'a> {
         let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.until));
         let Signals { common, pods, mut notes, counter } = match found {
             Ok(signals) => signals,
-            Err(RecordingError { what, hint, field }) => {
-                let hint = hint.map(|it| if may_be_by_pod { it } else { without_pods(it) });
+            Err(RecordingError { what, hint, hint_without_pods, field }) => {
+                let hint = hint_without_pods.filter(|_| !may_be_by_pod).or(hint);
                 let at = field.map_or(at, |field| at.key(field));
                 problems.add(at.problem(what, hint));
                 return Vec::new();
@@ -286,8 +290,8 @@ fn refuse_negative(usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
 }
 
 fn read(reader: Reader<'_>, path: &str) -> Result<String, RecordingError> {
-    reader(path).map_err(|why| {
-        let (what, hint) = why.problem_of(path);
+    reader.read(path).map_err(|why| {
+        let (what, hint) = why.problem_of(path, reader.syntax);
         RecordingError::new(what).hint(hint)
     })
 }
