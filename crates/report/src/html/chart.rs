@@ -97,8 +97,7 @@ fn differing(values: &[(Time, f64)], axis: ChartAxis, scale: &ValueAxis) -> Stri
 /// The mark of the first tick that differs, with both values if these are the desired replicas.
 fn mark(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
     let Some(mark) = &timeline.mark else { return html! {} };
-    let mut fields = mark.first.fields.iter();
-    let desired = fields.find(|field| field.field == "status.desiredReplicas");
+    let desired = mark.desired_replicas();
     let text = desired.map_or_else(|| mark.word().to_owned(), |field| mark.values(field));
     flag(&text, &mark.on(axis))
 }

@@ -1,6 +1,5 @@
 //! One scenario of a page: its verdict, its divergence, and its timelines.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -18,7 +17,7 @@ use crate::{counted, difference, outcome};
 use kube_autoscaler_models::rules::{ChangeRow, Release, VpaChange, VpaRelease};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::{Divergence, EntryList, FieldDifference, FieldPath};
 use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::change::Changed;
 use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, free_recommender_run};
@@ -392,7 +391,7 @@ impl Section {
 /// The first difference, or the reason, in one line.
 fn gist(outcome: &Outcome) -> String {
     match &outcome.verdict {
-        Verdict::Diverges(first) => Mark::diverges(Cow::Borrowed(first), &outcome.engine).gist(),
+        Verdict::Diverges(first) => Mark::diverges(first, &outcome.engine).gist(),
         Verdict::Skipped { why } => cut(&of_any_release(why, &outcome.release)),
         Verdict::Inconclusive { why, .. } => cut(why),
         Verdict::Conforms | Verdict::Unmet => String::new(),
@@ -529,22 +528,22 @@ fn printable(text: &str) -> String {
 }
 
 fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
-    let why = outcome::reason(outcome, divergence);
+    let why = &divergence.why;
     html! {
         div.div {
             p { b {
-                @if outcome::is_api_answer(divergence) {
+                @if divergence.is_api_answer() {
                     "The API server's answer differs, t=" (divergence.at)
                 } @else {
-                    "Diverges at tick " (divergence.tick) ", t=" (divergence.at)
+                    "Diverges at tick " (divergence.scenario_tick()) ", t=" (divergence.at)
                 }
             } }
             div.wide tabindex="0" role="region" aria-label="Fields" { table
                 style=(sides("model", &outcome.engine)) {
                 thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
                 tbody {
-                    @for field in &divergence.fields {
-                        (differing_field(field))
+                    @for field in divergence.named_fields() {
+                        (differing_field(&field))
                     }
                 }
             } }
@@ -566,7 +565,7 @@ fn differing_field(field: &FieldDifference) -> Markup {
     };
     html! {
         tr {
-            th scope="row" { (field.field) }
+            th scope="row" { (field.field.to_string()) }
             td.m { (marked(model)) }
             td.e { (marked(seen)) }
         }
@@ -644,9 +643,9 @@ fn changed_fields(differing: &Differing<'_>) -> Markup {
 /// The fields, without the requests that send an event if the event itself is among them.
 fn without_repetition(fields: &[FieldDifference]) -> Vec<&FieldDifference> {
     let repeats = |field: &FieldDifference| {
-        let Some(index) = field.field.strip_prefix("events as sent") else { return false };
-        let name = format!("events{index}");
-        let event = fields.iter().find(|other| other.field == name);
+        let FieldPath::Entry(EntryList::SentEvents, index) = field.field else { return false };
+        let event = FieldPath::Entry(EntryList::Events, index);
+        let event = fields.iter().find(|other| other.field == event);
         let is_of =
             |sent: &str, event: &str| sent.strip_prefix(FIRST_SENT).unwrap_or(sent) == event;
         event.is_some_and(|event| {

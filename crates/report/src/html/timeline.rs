@@ -1,7 +1,6 @@
 //! The data of a timeline: the ticks of one HPA with the reasons of the model, and the series of
 //! replicas, metrics and pods that its charts show.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::lane::ChartAxis;
@@ -11,7 +10,8 @@ use kube_autoscaler_models::observation::{ControllerAction, Observation, ScaleRe
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{Action, TimelineEvent, Timestamp};
-use kube_lockstep_sim::run::{FreeRun, Outcome, Verdict, divergence_of_recommender};
+use kube_lockstep_sim::compare::Controller;
+use kube_lockstep_sim::run::{FreeRun, HpaRun, Outcome, Verdict};
 
 /// A run of a scenario, for reports.
 #[derive(Debug)]
@@ -37,10 +37,10 @@ pub(super) struct Tick<'a> {
 impl<'a> Run<'a> {
     /// The run of an engine; `None` if the outcome has no scenario or no tick.
     pub(super) fn of_outcome(outcome: &'a Outcome) -> Option<Run<'a>> {
-        let scenario = outcome.scenario.as_deref()?;
-        let derivations = outcome.derivations.iter().map(Option::as_ref);
+        let HpaRun { scenario, trace, derivations } = outcome.hpa()?;
+        let derivations = derivations.iter().map(Option::as_ref);
         let derivations = derivations.chain(std::iter::repeat(None));
-        let ticks = outcome.trace.ticks.iter().zip(derivations).enumerate();
+        let ticks = trace.ticks.iter().zip(derivations).enumerate();
         let ticks: Vec<Tick<'a>> = ticks
             .map(|(index, (observation, derivation))| Tick {
                 number: index + 1,
@@ -50,8 +50,8 @@ impl<'a> Run<'a> {
             .collect();
         // A divergence of the recommender is shown beside the VPA.
         let mark = match &outcome.verdict {
-            Verdict::Diverges(it) if divergence_of_recommender(it).is_none() => {
-                Some(Mark::diverges(Cow::Borrowed(it), &outcome.engine))
+            Verdict::Diverges(it) if it.controller != Controller::Recommender => {
+                Some(Mark::diverges(it, &outcome.engine))
             }
             _ => None,
         };
@@ -185,13 +185,13 @@ impl<'a> Timeline<'a> {
 
     /// Returns true up to the first tick that differs. Later ticks are not compared.
     fn is_compared(&self, tick: &Tick<'_>) -> bool {
-        self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.tick)
+        self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.scenario_tick())
     }
 
     /// The index of the marked tick, if it belongs to this HPA.
     pub(super) fn marked_tick(&self) -> Option<usize> {
         let mark = self.mark.as_ref()?;
-        self.ticks.iter().position(|tick| tick.number == mark.first.tick)
+        self.ticks.iter().position(|tick| tick.number == mark.first.scenario_tick())
     }
 
     /// The events of the scenario that concern this HPA.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::comparison::Comparison;
 use super::findings::Findings;
 use super::lockstep::explained_free_run;
 use super::observed_vpa::ObservedVpa;
@@ -12,11 +13,9 @@ use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
 use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
 use super::recommender_lockstep::Lockstep;
-use crate::compare::{Divergence, FieldDifference};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate_beside_hpa;
-use crate::trace::Trace;
 use crate::world::{PodChange, UpdaterReport, World};
 use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
@@ -89,9 +88,9 @@ pub(super) struct Predicting<'e> {
 }
 
 /// The runs of an engine, compared with the model.
-pub(super) struct Comparing<'e, 'k> {
+pub(super) struct Comparing<'e> {
     engine: Box<dyn engine::Session<Vpa> + 'e>,
-    lockstep: Lockstep<'k>,
+    lockstep: Lockstep,
 }
 
 /// A recommender that has just started.
@@ -223,7 +222,7 @@ impl Predicting<'_> {
     }
 }
 
-impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
+impl<'e> HpaWithVpa<Comparing<'e>> {
     /// A recommender of an engine. None: there is no VPA.
     ///
     /// # Errors
@@ -232,23 +231,21 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
         scenario: &Scenario,
         world: &mut World,
         engine: &'e mut dyn Engine<Vpa>,
-        findings: &Findings<'k>,
+        comparison: &mut Comparison<'_>,
     ) -> Result<Option<Self>, EngineError> {
         let Some(Started { scripted, session, log }) = start(scenario, world) else {
             return Ok(None);
         };
         let release = engine.release();
         let engine = engine.open(&scripted)?;
-        let mut own = Findings::new(Trace::default(), &[]);
-        own.known.clone_from(&findings.known);
-        let mut lockstep = Lockstep::new(own, scripted.scenario.expects_contents());
-        lockstep.started(&log, engine.start_log());
+        let mut lockstep = Lockstep::new(scripted.scenario.expects_contents());
+        lockstep.ticks_of_hpa = Some(0);
+        lockstep.started(&log, engine.start_log(), comparison);
         let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
         Ok(Some(HpaWithVpa { scenario, release, session, runs }))
     }
 
-    /// Lets the VPA act until a time, and adds differences to those of the HPA. Returns why the
-    /// scenario can't continue, if it can't.
+    /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
     ///
     /// # Errors
     /// If the engine is broken.
@@ -256,9 +253,10 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
         &mut self,
         world: &mut World,
         until: Option<Time>,
-        findings: &mut Findings<'k>,
+        findings: &mut Findings<'_>,
     ) -> Result<Option<RandomOutcome>, EngineError> {
         let Comparing { engine, lockstep } = &mut self.runs;
+        lockstep.ticks_of_hpa = Some(findings.trace.ticks.len());
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {
                 return Ok(Some(why));
@@ -267,9 +265,9 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
             if let Some(step) = world.begin_vpa_stop(stop) {
                 let observed = engine.step(&step)?;
                 written = writes(&observed);
-                lockstep.step(&mut self.session, &step, observed);
-                add(lockstep, findings);
-                if let Some(why) = lockstep.findings.undetermined.take() {
+                let comparison = &mut findings.comparison;
+                lockstep.step(&mut self.session, &step, observed, comparison);
+                if let Some(why) = comparison.undetermined.take() {
                     return Ok(Some(why));
                 }
             }
@@ -285,7 +283,7 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
     pub(super) fn close(
         self,
         world: &World,
-        findings: &mut Findings<'k>,
+        findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let HpaWithVpa { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
         engine.close()?;
@@ -294,57 +292,5 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
         findings.vpa =
             Some(Box::new(ObservedVpa { scenario, release, snapshots, entries, is_complete }));
         Ok(())
-    }
-}
-
-/// The text before the number of a run of the recommender in the name of a field.
-const RUN: &str = "run ";
-
-/// The text after the number.
-const OF_RECOMMENDER: &str = " of the recommender: ";
-
-/// A divergence of the recommender as one of the whole scenario, after `tick` ticks of the HPA:
-/// each field names the run.
-fn beside_hpa(found: &Divergence, tick: usize) -> Divergence {
-    let run = found.tick;
-    let field = |it: &FieldDifference| FieldDifference {
-        field: format!("{RUN}{run}{OF_RECOMMENDER}{}", it.field),
-        ..it.clone()
-    };
-    Divergence { tick, at: found.at, fields: found.fields.iter().map(field).collect() }
-}
-
-/// The divergence of the recommender in a divergence of a scenario with an HPA and a VPA, by its
-/// run; `None` if the HPA controller diverges.
-#[must_use]
-pub fn divergence_of_recommender(whole: &Divergence) -> Option<Divergence> {
-    let mut tick = 0;
-    let fields = whole.fields.iter().map(|it| {
-        let (run, field) = it.field.strip_prefix(RUN)?.split_once(OF_RECOMMENDER)?;
-        tick = run.parse().ok()?;
-        Some(FieldDifference { field: field.to_owned(), ..it.clone() })
-    });
-    let fields = fields.collect::<Option<Vec<_>>>().filter(|fields| !fields.is_empty())?;
-    Some(Divergence { tick, at: whole.at, fields })
-}
-
-/// Moves what a comparison of the recommender has found to the findings of the HPA.
-fn add<'k>(lockstep: &mut Lockstep<'k>, findings: &mut Findings<'k>) {
-    let Findings { compared, hits, divergence, .. } = &mut lockstep.findings;
-    if findings.divergence.is_none() {
-        findings.compared += *compared;
-    }
-    *compared = 0;
-    for hit in std::mem::take(hits) {
-        if !findings.hits.contains(&hit) {
-            findings.hits.push(hit);
-        }
-    }
-    // It stays in the lockstep, which does not report later differences.
-    let Some(found) = divergence.as_ref().filter(|_| findings.divergence.is_none()) else { return };
-    findings.divergence = Some(beside_hpa(found, findings.trace.ticks.len()));
-    let why = lockstep.why.last().filter(|why| !why.is_empty());
-    if let (Some(why), Some(last)) = (why, findings.why.last_mut()) {
-        last.clone_from(why);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Outcome;
 use super::lockstep::explained_free_run;
 use super::recommendation::with_reasons;
 use super::recommender::RecommenderRun;
+use super::{ControllerRun, Outcome};
 use crate::expect::recommender::evaluate_beside_hpa;
 use crate::trace::recommender::{Entry, RecommenderTrace};
 use kube_autoscaler_models::rules::{Release, VpaRelease};
@@ -38,16 +38,14 @@ impl ObservedVpa {
                 Some(explained_free_run(scenario, release, is_explained).vpa?.charted.run)
             }));
         }
-        outcome.recommender = Some(Box::new(RecommenderRun {
-            trace: RecommenderTrace {
-                release: release.to_string(),
-                engine: outcome.engine.to_string(),
-                scenario: self.scenario.id.clone(),
-                hash: scenario.hash.clone(),
-                entries: self.entries,
-            },
-            scenario: self.scenario,
-            snapshots: self.snapshots,
-        }));
+        let trace = RecommenderTrace {
+            release: release.to_string(),
+            engine: outcome.engine.to_string(),
+            scenario: self.scenario.id.clone(),
+            hash: scenario.hash.clone(),
+            entries: self.entries,
+        };
+        let run = RecommenderRun { scenario: self.scenario, trace, snapshots: self.snapshots };
+        outcome.controllers.push(ControllerRun::Recommender(run));
     }
 }
