@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Note;
 use super::comparison::Comparison;
-use super::observed_vpa::ObservedVpa;
+use super::hpa_with_vpa::ObservedVpa;
 use super::pod_decisions::ComparedPodDecisions;
 use super::predicted::Predicted;
 use crate::compare::{self, ApiField, Controller, Divergence, FieldDifference, KnownDisagreement};

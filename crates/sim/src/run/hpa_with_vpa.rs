@@ -8,18 +8,18 @@ use std::sync::Arc;
 use super::comparison::Comparison;
 use super::findings::Findings;
 use super::lockstep::explained_free_run;
-use super::observed_vpa::ObservedVpa;
 use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
-use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
+use super::recommender::{ChartedRun, Keep, Predicting};
 use super::recommender_lockstep::Lockstep;
+use super::{ControllerRun, Outcome};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate_beside_hpa;
 use crate::world::{PodChange, UpdaterReport, World};
 use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Write};
+use kube_autoscaler_models::vpa::{LogLine, Script, Session, Snapshot, Stepped, Write};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -78,12 +78,8 @@ pub(super) struct HpaWithVpa<R> {
 }
 
 /// The runs that the model predicts.
-pub(super) struct Predicting<'e> {
-    charted: ChartedRun,
-    /// Selects the runs, by index, whose amounts are derived.
-    is_explained: &'e dyn Fn(usize) -> bool,
-    /// The errors that the recommender logged when it started, since the last run.
-    start_log: Vec<LogLine>,
+pub(super) struct Predicted<'e> {
+    runs: Predicting<'e>,
     updater_reports: Vec<UpdaterReport>,
 }
 
@@ -144,8 +140,9 @@ impl<R> HpaWithVpa<R> {
     }
 }
 
-impl<'e> HpaWithVpa<Predicting<'e>> {
-    /// A recommender that follows the model. None: there is no VPA.
+impl<'e> HpaWithVpa<Predicted<'e>> {
+    /// A recommender that follows the model. `is_explained` selects the runs, by index, whose
+    /// amounts are derived. None: there is no VPA.
     pub(super) fn predicting(
         scenario: &Scenario,
         world: &mut World,
@@ -154,9 +151,8 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
         let release = scenario.vpa.as_ref()?.release;
         let Started { scripted: ScriptedScenario { scenario, .. }, session, log } =
             start(scenario, world)?;
-        let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
-        let updater_reports = Vec::new();
-        let runs = Predicting { charted, is_explained, start_log: log, updater_reports };
+        let runs = Predicting::new(&scenario, log, Keep { is_explained, usage: true });
+        let runs = Predicted { runs, updater_reports: Vec::new() };
         Some(HpaWithVpa { scenario, release, session, runs })
     }
 
@@ -166,30 +162,23 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
         world: &mut World,
         until: Option<Time>,
     ) -> Option<RandomOutcome> {
+        let Predicted { runs, updater_reports } = &mut self.runs;
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {
                 return Some(why);
             }
-            let mut written = Vec::new();
-            if let Some(step) = world.begin_vpa_stop(stop) {
-                let next = self.runs.charted.run.snapshots.len();
-                let keeps = (self.runs.is_explained)(next);
-                self.session.recommender().keep_account(keeps);
-                let stepped = self.session.step(&step.changes, step.until);
-                self.runs.start_log.extend(stepped.log.iter().cloned());
-                for run in &stepped.runs {
-                    if run.run.is_undetermined {
-                        return Some(undetermined(run.at));
-                    }
-                    self.runs.add(&self.scenario, &mut self.session, run);
-                }
-                written = writes(&stepped);
-            }
+            let written = match world.begin_vpa_stop(stop) {
+                Some(step) => match runs.step(&mut self.session, &step) {
+                    Ok(stepped) => writes(&stepped),
+                    Err(why) => return Some(why),
+                },
+                None => Vec::new(),
+            };
             world.end_vpa_stop(&written);
-            let last = self.runs.charted.run.snapshots.len().checked_sub(1);
-            if last.is_some_and(self.runs.is_explained) {
+            let last = runs.charted.run.snapshots.len().checked_sub(1);
+            if last.is_some_and(runs.keep.is_explained) {
                 let report = world.last_updater_report().filter(|report| report.at == stop);
-                self.runs.updater_reports.extend(report.cloned());
+                updater_reports.extend(report.cloned());
             }
         }
         None
@@ -198,27 +187,12 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
     /// The result.
     pub(super) fn into_run(self, world: &World) -> VpaRun {
         let HpaWithVpa { scenario, release, runs, .. } = self;
-        let Predicting { mut charted, updater_reports, .. } = runs;
+        let Predicted { runs: Predicting { mut charted, .. }, updater_reports } = runs;
         charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
         charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
         let last_updater_report = world.last_updater_report().cloned();
         VpaRun { scenario, release, charted, pod_changes, updater_reports, last_updater_report }
-    }
-}
-
-impl Predicting<'_> {
-    /// Adds the last run of a session.
-    fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
-        let Predicting { charted: ChartedRun { run, usage }, is_explained, start_log, .. } = self;
-        let index = run.snapshots.len();
-        let with_contents = scenario.expects_contents();
-        run.snapshots.push(Snapshot::of(session.objects(), last, with_contents));
-        usage.push(pod_usage(session.objects()));
-        let start_log = std::mem::take(start_log);
-        if is_explained(index) {
-            run.explained.insert(index, explained(session, start_log));
-        }
     }
 }
 
@@ -287,10 +261,33 @@ impl<'e> HpaWithVpa<Comparing<'e>> {
     ) -> Result<(), EngineError> {
         let HpaWithVpa { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
         engine.close()?;
-        let Lockstep { snapshots, entries, .. } = lockstep;
         let is_complete = world.next_vpa_stop().is_none();
-        findings.vpa =
-            Some(Box::new(ObservedVpa { scenario, release, snapshots, entries, is_complete }));
+        findings.vpa = Some(Box::new(ObservedVpa { scenario, release, lockstep, is_complete }));
         Ok(())
+    }
+}
+
+/// The observed runs of the recommender.
+pub(super) struct ObservedVpa {
+    scenario: Arc<VpaScenario>,
+    release: VpaRelease,
+    lockstep: Lockstep,
+    /// Whether the scenario ran to its end.
+    is_complete: bool,
+}
+
+impl ObservedVpa {
+    /// Adds the recommender's part to the outcome: its runs, and the expectations of
+    /// recommendations.
+    pub(super) fn conclude(self, outcome: &mut Outcome, whole: &Arc<Scenario>, release: Release) {
+        let ObservedVpa { scenario, release: of_vpa, lockstep, is_complete } = self;
+        if is_complete && whole.releases.contains(release) {
+            let unmet = evaluate_beside_hpa(&scenario, of_vpa, &lockstep.snapshots);
+            outcome.unmet.extend(with_reasons(&scenario, unmet, |is_explained| {
+                Some(explained_free_run(whole, release, is_explained).vpa?.charted.run)
+            }));
+        }
+        let run = lockstep.into_run(&scenario, &whole.hash, outcome);
+        outcome.controllers.push(ControllerRun::Recommender(run));
     }
 }

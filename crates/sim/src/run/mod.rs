@@ -12,7 +12,6 @@ mod hpa_with_vpa;
 pub mod in_order;
 pub mod lockstep;
 pub mod merge;
-mod observed_vpa;
 pub mod panic;
 mod pod_decisions;
 pub mod predicted;

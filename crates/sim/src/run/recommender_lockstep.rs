@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::comparison::Comparison;
 use super::lockstep::inconclusive;
-use super::recommendation::with_reasons;
+use super::recommendation::{value_of, with_reasons};
 use super::recommender::{RecommenderRun, free_recommender_run, names, notes, undetermined};
 use super::{ControllerRun, Note, Outcome, Verdict};
 use crate::compare::recommender::{logs, runs};
@@ -22,9 +22,9 @@ use crate::world::recommender::{script, unmatched_actions};
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
-    Bound, ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
+    ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
 };
-use kube_lockstep_scenario::vpa::{VpaScenario, VpaValue};
+use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The number of steps that an engine gets ahead of its answers.
 const AHEAD: usize = 16;
@@ -207,11 +207,11 @@ impl Lockstep {
         comparison: Comparison<'_>,
         expects: bool,
     ) {
-        let Lockstep { snapshots, entries, .. } = self;
+        let snapshots = &self.snapshots;
         outcome.unmet = match comparison.undetermined {
             Some(_) => Vec::new(),
             None if expects => {
-                let unmet = evaluate(scenario, release, &snapshots);
+                let unmet = evaluate(scenario, release, snapshots);
                 with_reasons(scenario, unmet, |is_explained| {
                     Some(free_recommender_run(scenario, release, is_explained))
                 })
@@ -227,15 +227,25 @@ impl Lockstep {
             outcome.notes.push(Note::nothing_is_checked(scenario.line));
         }
         comparison.conclude(outcome);
+        let run = self.into_run(scenario, &scenario.hash, outcome);
+        outcome.controllers.push(ControllerRun::Recommender(run));
+    }
+
+    /// The observed runs. `hash`: that of the whole scenario.
+    pub(super) fn into_run(
+        self,
+        scenario: &Arc<VpaScenario>,
+        hash: &str,
+        outcome: &Outcome,
+    ) -> RecommenderRun {
         let trace = RecommenderTrace {
-            release: release.to_string(),
+            release: outcome.release.clone(),
             engine: outcome.engine.to_string(),
             scenario: scenario.id.clone(),
-            hash: scenario.hash.clone(),
-            entries,
+            hash: hash.to_owned(),
+            entries: self.entries,
         };
-        let run = RecommenderRun { scenario: scenario.clone(), trace, snapshots };
-        outcome.controllers.push(ControllerRun::Recommender(run));
+        RecommenderRun { scenario: scenario.clone(), trace, snapshots: self.snapshots }
     }
 }
 
@@ -280,13 +290,4 @@ fn explanation(session: &mut Session, amounts: &[AmountField]) -> String {
         }
     }
     String::new()
-}
-
-/// The value that an estimation becomes, without policies.
-fn value_of(bound: Bound) -> VpaValue {
-    match bound {
-        Bound::Target => VpaValue::Target,
-        Bound::Lower => VpaValue::LowerBound,
-        Bound::Upper => VpaValue::UpperBound,
-    }
 }
