@@ -20,6 +20,7 @@ pub mod junit;
 pub mod layout;
 pub mod markdown;
 mod measurement;
+mod metric;
 pub mod missing;
 pub mod outcome;
 pub mod places;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::lane::ChartAxis;
 use super::mark::Mark;
-use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts, Target};
+use crate::metric;
+use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts};
 use kube_autoscaler_models::observation::{ControllerAction, Observation, ScaleReplicas};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
@@ -253,10 +254,7 @@ impl<'a> Timeline<'a> {
             let at = tick.observation.at;
             let seen = tick.derivation.map(|it| it.metrics.as_slice()).unwrap_or_default();
             for like in seen {
-                let same = |metric: &Metric<'_>| {
-                    (&metric.like.name, &metric.like.source) == (&like.name, &like.source)
-                        && unit(metric.like) == unit(like)
-                };
+                let same = |metric: &Metric<'_>| metric::is_same(metric.like, like);
                 let index = metrics.iter().position(same).unwrap_or_else(|| {
                     metrics.push(Metric::new(like));
                     metrics.len() - 1
@@ -400,26 +398,6 @@ impl Replicas {
     }
 }
 
-/// The unit of a metric's target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unit {
-    /// Percent of the request.
-    Percent,
-    /// Thousandths, averaged over the pods.
-    Average,
-    /// Thousandths in total.
-    Total,
-}
-
-/// The unit of a metric.
-pub(super) fn unit(metric: &MetricDerivation) -> Unit {
-    match metric.target {
-        Target::Utilization(_) => Unit::Percent,
-        Target::AverageValue(_) => Unit::Average,
-        Target::Value(_) | Target::None => Unit::Total,
-    }
-}
-
 impl<'a> Metric<'a> {
     fn new(like: &'a MetricDerivation) -> Metric<'a> {
         Metric {
@@ -437,21 +415,12 @@ impl<'a> Metric<'a> {
     }
 
     fn add(&mut self, at: Time, metric: &MetricDerivation) {
-        let usage = metric.usage.filter(|_| metric.error.is_none());
-        let value = usage.map(|usage| match metric.target {
-            Target::Utilization(_) => usage.utilization.map_or(0.0, f64::from),
-            Target::AverageValue(_) => usage.average as f64,
-            Target::Value(_) | Target::None => usage.total as f64,
-        });
+        let value = metric::value(metric);
         self.values.push((at, value));
         if value.is_none() {
             self.failures.push(at);
         }
-        let target = match metric.target {
-            Target::Utilization(percent) => Some(f64::from(percent)),
-            Target::AverageValue(milli) | Target::Value(milli) => Some(milli as f64),
-            Target::None => None,
-        };
+        let target = metric::target(metric);
         let (down, up) = metric.tolerances;
         self.target.push((at, target));
         self.lower.push((at, target.map(|target| target * (1.0 - down))));
