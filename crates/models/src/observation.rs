@@ -858,39 +858,65 @@ impl Observation {
     }
 }
 
-/// One line, for users.
-impl fmt::Display for ControllerAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+/// A request that reads, and its answer, for users.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadText {
+    /// The request: `pod metrics of app=web`.
+    pub query: String,
+    /// The answer: `3 items`.
+    pub answer: String,
+}
+
+impl ControllerAction {
+    /// A request that reads, for users; `None` for other actions.
+    #[must_use]
+    pub fn read_text(&self) -> Option<ReadText> {
+        let (query, answer) = match self {
             ControllerAction::GetScale { resource, name, answer } => {
-                write!(f, "scale of {resource}/{name}: ")?;
-                match answer {
+                let answer = match answer {
                     Ok(ScaleReplicas { replicas, status_replicas }) => {
-                        write!(f, "spec {replicas}, status {status_replicas}")
+                        format!("spec {replicas}, status {status_replicas}")
                     }
-                    Err(error) => f.write_str(error),
-                }
+                    Err(error) => error.to_string(),
+                };
+                (format!("scale of {resource}/{name}"), answer)
             }
             ControllerAction::ListPodMetrics { selector, answer } => {
-                write!(f, "pod metrics of {selector}: {}", Found(answer, "items"))
+                (format!("pod metrics of {selector}"), Found(answer, "items").to_string())
             }
             ControllerAction::PodsMetric { metric, kind, selector, metric_selector, answer } => {
                 let series = SeriesSelector(metric_selector);
-                let found = Found(answer, "items");
-                match is_pod_kind(kind) {
-                    true => write!(f, "metric {metric}{series} of pods {selector}: {found}"),
-                    false => write!(f, "metric {metric}{series} of {kind} {selector}: {found}"),
-                }
+                let kind = if is_pod_kind(kind) { "pods" } else { &**kind };
+                let query = format!("metric {metric}{series} of {kind} {selector}");
+                (query, Found(answer, "items").to_string())
             }
             ControllerAction::ObjectMetric { metric, kind, name, metric_selector, answer } => {
-                write!(f, "metric {metric}{} of {kind} {name}: ", SeriesSelector(metric_selector))?;
-                let answer = answer.as_ref();
-                f.write_str(answer.map_or_else(|error| error, |found| &found.value))
+                let series = SeriesSelector(metric_selector);
+                let answer = answer.as_ref().map_or_else(|error| error, |found| &found.value);
+                (format!("metric {metric}{series} of {kind} {name}"), answer.to_string())
             }
             ControllerAction::ExternalMetric { metric, metric_selector, answer } => {
                 let series = SeriesSelector(metric_selector);
-                write!(f, "external metric {metric}{series}: {}", Found(answer, "series"))
+                (format!("external metric {metric}{series}"), Found(answer, "series").to_string())
             }
+            _ => return None,
+        };
+        Some(ReadText { query, answer })
+    }
+}
+
+/// One line, for users.
+impl fmt::Display for ControllerAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ReadText { query, answer }) = self.read_text() {
+            return write!(f, "{query}: {answer}");
+        }
+        match self {
+            ControllerAction::GetScale { .. }
+            | ControllerAction::ListPodMetrics { .. }
+            | ControllerAction::PodsMetric { .. }
+            | ControllerAction::ObjectMetric { .. }
+            | ControllerAction::ExternalMetric { .. } => Ok(()),
             ControllerAction::UpdateScale(ScaleWrite {
                 resource, name, replicas, error, ..
             }) => {
