@@ -237,6 +237,11 @@ impl Log {
         }
     }
 
+    /// Sets the time of t=0 in statuses.
+    pub fn starts_at(&mut self, epoch: Time) {
+        self.epoch = epoch;
+    }
+
     /// Requires what an engine reports that speaks this version of the protocol.
     #[must_use]
     pub fn of_version(mut self, protocol: u32) -> Log {
