@@ -50,7 +50,8 @@ impl Entry {
     fn repetition(&self) -> Cow<'_, Entry> {
         match &self.action {
             ControllerAction::SendEvent(sent) if sent.verb == EventVerb::Patch => {
-                let next = SentEvent { count: sent.count.saturating_add(1), ..sent.clone() };
+                let mut next = sent.clone();
+                next.count = sent.count.saturating_add(1);
                 let action = ControllerAction::SendEvent(next);
                 Cow::Owned(Entry { namespace: self.namespace.clone(), action })
             }
@@ -145,7 +146,7 @@ pub enum ControllerAction {
     /// An event on the HPA, as the controller recorded it.
     Event(Event),
     /// The request that sends an event to the API, after client-go has combined and limited events.
-    SendEvent(SentEvent),
+    SendEvent(Box<SentEvent>),
     /// An error in the controller's error log: during the reconcile (a failed status write), or at
     /// its end.
     Error {
@@ -864,7 +865,7 @@ impl Observation {
         if let Some(order) = order_of(self.sent_events(), other.sent_events()) {
             let sent: Vec<SentEvent> = self.sent_events().cloned().collect();
             let requests = self.actions_mut().filter_map(|action| match action {
-                ControllerAction::SendEvent(request) => Some(request),
+                ControllerAction::SendEvent(request) => Some(&mut **request),
                 _ => None,
             });
             let ordered = order.into_iter().map(|index| sent[index].clone());
@@ -875,7 +876,7 @@ impl Observation {
     /// The requests that send events, in order.
     pub fn sent_events(&self) -> impl DoubleEndedIterator<Item = &SentEvent> + Clone {
         self.actions().filter_map(|action| match action {
-            ControllerAction::SendEvent(sent) => Some(sent),
+            ControllerAction::SendEvent(sent) => Some(&**sent),
             _ => None,
         })
     }

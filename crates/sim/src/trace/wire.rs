@@ -339,11 +339,11 @@ impl Log {
             ControllerAction::Reconciled { hpa } => {
                 return self.end_reconcile(hpa, at);
             }
-            ControllerAction::Event(event)
-            | ControllerAction::SendEvent(SentEvent { event, .. })
-                if self.interleaved =>
-            {
+            ControllerAction::Event(event) if self.interleaved => {
                 self.reconcile_of_event(event.hpa.clone(), at)?
+            }
+            ControllerAction::SendEvent(sent) if self.interleaved => {
+                self.reconcile_of_event(sent.event.hpa.clone(), at)?
             }
             action => match self.current.clone() {
                 Some(hpa) => self.open_reconcile(hpa, at),
@@ -360,7 +360,8 @@ impl Log {
         match &mut action {
             ControllerAction::UpdateStatus(write) => tick.hpa = write.name.clone(),
             ControllerAction::Event(Event { hpa, .. }) => tick.hpa = hpa.clone(),
-            ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, times, .. }) => {
+            ControllerAction::SendEvent(sent) => {
+                let SentEvent { event: Event { hpa, .. }, times, .. } = &mut **sent;
                 tick.hpa = hpa.clone();
                 times.relative_to(hpa, tick.at);
             }
