@@ -32,12 +32,16 @@ type host struct {
 // pending, so that the other end reads them meanwhile.
 const answerBatch = 1 << 13
 
+func newHost(in io.Reader, out io.Writer) *host {
+	return &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, answerBatch)}
+}
+
 // Host serves the protocol until the input ends.
 func Host(t *testing.T, in *os.File, out io.Writer) error {
 	tune()
 	recordErrors()
 	quiet()
-	h := &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, answerBatch)}
+	h := newHost(in, out)
 	go h.watch(in)
 	h.buf = appendHello(h.buf[:0], release())
 	if err := h.answer(); err != nil {
