@@ -385,10 +385,11 @@ fn anchors_match_the_headings() {
     assert!(!has_target(&readme, "docs/no-such-file.md"));
 }
 
-/// The README and the pages of docs/.
+/// The pages of docs/, and those of the top folder.
 fn documents() -> Vec<PathBuf> {
     let pages = files_below("docs", "md").into_iter().map(|(_, path, _)| path);
-    pages.chain([support::repository().join("README.md")]).collect()
+    let top = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"];
+    pages.chain(top.map(|name| support::repository().join(name))).collect()
 }
 
 #[test]
