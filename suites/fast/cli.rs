@@ -13,7 +13,7 @@ mod questions;
 mod selection;
 mod sharing;
 
-use crate::support;
+use crate::support::{self, trace_file};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,6 @@ use kube_lockstep_sim::run::free_run;
 use kube_lockstep_sim::trace::header::Build;
 use kube_lockstep_sim::trace::{Trace, text};
 use serde_json::Value;
-use support::trace_file;
 
 /// The command in the repository, where `./fixtures` is found.
 fn kube_lockstep(arguments: &[&str]) -> Command {

@@ -182,7 +182,7 @@ fn contains(step: &str, text: &str) -> bool {
 }
 
 /// Replaces the observations of the model by those of upstream's recorded trace. A missing or stale
-/// trace counts as empty; `suites/recorded.rs` reports it.
+/// trace counts as empty; `suites/fast/recorded.rs` reports it.
 fn use_recorded_trace(run: &mut FreeRun, scenario: &Scenario, release: Release) {
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
     let found = traces.find(&scenario.id, release).unwrap_or_default();
@@ -231,7 +231,7 @@ fn recommender_fixtures(wanted: Option<&str>) -> Fixtures {
 
 /// The evidence of a fixture of a VPA: the text of each start and each run of the recommender.
 /// `explain`'s account of samples and derivations is the model's, all else is from upstream's
-/// recorded trace. A missing or stale trace counts as empty; `suites/vpa.rs` reports it.
+/// recorded trace. A missing or stale trace counts as empty; `suites/live/vpa.rs` reports it.
 fn recommender_evidence_of(scenario: &Arc<VpaScenario>) -> Vec<String> {
     let release = VpaRelease::NEWEST;
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));

@@ -55,7 +55,7 @@ fn model_is_as_recorded(
     }
 }
 
-/// Each file has the traces of a fixture, as `ci/record` writes them. No two traces of a fixture are
+/// Each file has the traces of a fixture, as `cargo xtask record` writes them. No two traces of a fixture are
 /// the same, and a release has one trace.
 #[test]
 fn each_recorded_file_is_a_trace_of_a_fixture() {
@@ -99,7 +99,7 @@ fn each_recorded_file_is_a_trace_of_a_fixture() {
             }
         }
     }
-    // `suites/vpa.rs` checks the traces of VPAs.
+    // `suites/live/vpa.rs` checks the traces of VPAs.
     files.retain(|file| !file.starts_with("vpa/"));
     assert!(files.is_empty(), "not traces of fixtures; remove them: {files:#?}");
 }

@@ -73,7 +73,7 @@ fn difference(field: &str, model: &str, upstream: &str) -> FieldDifference {
 
 /// Any scenario.
 const FIXTURE: &str =
-    include_str!("../fixtures/stabilization/downscale-window-holds-the-highest.yaml");
+    include_str!("../../fixtures/stabilization/downscale-window-holds-the-highest.yaml");
 
 const WHY: &str = "resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7 recommended at \
                    t=15s, 45s old, window 5m -> 7";

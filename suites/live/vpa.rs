@@ -165,7 +165,7 @@ fn add_fixtures(suite: &mut Suite) {
                 assert!(ids.contains(id), "{below}: there is no such fixture");
                 let recordings = Traces::Folder(folder.clone()).read(id)?;
                 let is_as_written = fs::read_to_string(&path)? == trace_file::write(&recordings);
-                assert!(is_as_written, "{below} was edited; run `ci/record {id}`");
+                assert!(is_as_written, "{below} was edited; run `cargo xtask record {id}`");
                 for recording in &recordings {
                     recording.recommender_trace()?;
                 }
