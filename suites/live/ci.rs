@@ -25,10 +25,10 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test("each_step_of_ci_run_has_a_job", steps_have_jobs);
     let types = suite.require_that("--features e2e", || cfg!(feature = "e2e"));
     suite.test_with(&types, "the_job_is_a_valid_manifest", |()| manifest());
-    suite.test("the_pods_of_the_job_share_the_run", pods);
     suite.test("control_planes_have_the_versions_of_the_engines", control_planes);
-    // The tests from here on start scripts of ci/.
+    // The tests from here on start scripts of ci/, or run every fixture several times.
     suite.further();
+    suite.test("the_pods_of_the_job_share_the_run", pods);
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let programs = suite.require_that("bash and jq", move || has("bash") && has("jq"));
     let bash = suite.require_that("bash", move || has("bash"));
