@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use kube_lockstep_engines::recorded::Recording;
 use kube_lockstep_sim::trace::file::{
-    BODY, ENGINE, MORE, MORE_LINES, PLACES, RELEASE, SCENARIO, places,
+    BODY, ENGINE, MORE, MORE_LINES, PLACES, RELEASE, SCENARIO, times,
 };
 use kube_lockstep_sim::trace::header::Build;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -47,7 +47,7 @@ fn write_line(out: &mut String, line: &str) {
 /// Writes the hunks that make `older` of `newer`. Equal hunks are written once.
 fn write_patch(newer: &[String], older: &[String], out: &mut String) {
     let lines: Vec<&str> = newer.iter().map(String::as_str).collect();
-    let all_places = places(&lines);
+    let times = times(&lines);
     let mut order = Vec::new();
     let mut places_of: HashMap<String, Vec<String>> = HashMap::new();
     // The start of an insertion is not the position in its operation, but the end of the operation
@@ -56,7 +56,7 @@ fn write_patch(newer: &[String], older: &[String], out: &mut String) {
     for change in capture_diff_slices(Algorithm::Myers, newer, older) {
         let removed = &newer[old..old + change.old_range().len()];
         let inserted = &older[new..new + change.new_range().len()];
-        let place = all_places[old];
+        let place = place(&times, old);
         (old, new) = (old + removed.len(), new + inserted.len());
         if matches!(change, DiffOp::Equal { .. }) {
             continue;
@@ -72,11 +72,21 @@ fn write_patch(newer: &[String], older: &[String], out: &mut String) {
             order.push(hunk);
             Vec::new()
         });
-        places.push(place.to_string());
+        places.push(place);
     }
     for hunk in order {
         write_places(&places_of[&hunk], out);
         out.push_str(&hunk);
+    }
+}
+
+/// The place of a line: the last time above it, and the number of lines below this time.
+fn place(times: &[(&str, usize)], line: usize) -> String {
+    let above = times.iter().rfind(|(_, start)| *start <= line);
+    match above {
+        Some((time, start)) if *start == line => (*time).to_owned(),
+        Some((time, start)) => format!("{time}+{}", line - start),
+        None => format!("+{line}"),
     }
 }
 

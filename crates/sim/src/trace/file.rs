@@ -16,8 +16,7 @@
 //!
 //! The program reads these files. Only the test suites can write them.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::header::{Build, Header};
@@ -121,25 +120,23 @@ impl<'t> TraceFile<'t> {
     }
 
     fn patched(&self, newer: &[&'t str], section: &Section) -> Result<Vec<&'t str>, TextError> {
-        let places = places(newer);
-        let by_place: HashMap<&Place<'_>, usize> =
-            places.iter().enumerate().map(|(line, place)| (place, line)).collect();
+        // The places of lines above the first time have none.
+        let times = times(newer).into_iter().chain([("", 0)]).collect();
         let mut edits = Vec::new();
         let mut next = section.content.start;
         while next < section.content.end {
-            next = self.read_hunk(next, newer, &by_place, &mut edits)?;
+            next = self.read_hunk(next, newer, &times, &mut edits)?;
         }
         // Lines are inserted before a place, also if the line at this place is removed.
         edits.sort_by_key(|edit: &Edit| (edit.at, edit.removed));
         let mut body = Vec::new();
         let mut kept = 0;
         for Edit { at, removed, inserted } in edits {
-            // `read_hunk` checked that the lines exist.
-            body.extend(newer.iter().take(at).skip(kept));
+            body.extend_from_slice(newer.get(kept..at).unwrap_or_default());
             body.extend(self.lines[inserted].iter().map(|line| &line[1..]));
             kept = at + removed;
         }
-        body.extend(newer.iter().skip(kept));
+        body.extend_from_slice(newer.get(kept..).unwrap_or_default());
         Ok(body)
     }
 
@@ -148,7 +145,7 @@ impl<'t> TraceFile<'t> {
         &self,
         start: usize,
         newer: &[&str],
-        by_place: &HashMap<&Place<'_>, usize>,
+        times: &HashMap<&str, usize>,
         edits: &mut Vec<Edit>,
     ) -> Result<usize, TextError> {
         let end_of = |from: usize, sign: &str| {
@@ -163,8 +160,10 @@ impl<'t> TraceFile<'t> {
         let end = end_of(inserted, "+");
         for line in start..first {
             for text in self.lines[line][PLACES.len()..].split(' ') {
-                let place = Place::read(text).and_then(|place| by_place.get(&place).copied());
-                let at = place.ok_or_else(|| error(line, format!("there is no line {text}")))?;
+                let (time, below) = text.split_once('+').unwrap_or((text, "0"));
+                let start = times.get(time).copied().zip(below.parse::<usize>().ok());
+                let at = start.map(|(start, below)| start + below).filter(|at| *at <= newer.len());
+                let at = at.ok_or_else(|| error(line, format!("there is no line {text}")))?;
                 let removed = self.removed(first..inserted, newer, at)?;
                 edits.push(Edit { at, removed, inserted: inserted..end });
             }
@@ -191,50 +190,20 @@ impl<'t> TraceFile<'t> {
     }
 }
 
-/// A line of a trace, as a patch names it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place<'t> {
-    /// The time in the trace; empty above the first time.
-    time: &'t str,
-    /// The number of lines below the first value at this time.
-    below: usize,
-}
-
-impl<'t> Place<'t> {
-    fn read(text: &'t str) -> Option<Place<'t>> {
-        match text.split_once('+') {
-            Some((time, below)) => Some(Place { time, below: below.parse().ok()? }),
-            None => Some(Place { time: text, below: 0 }),
-        }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.below {
-            0 if !self.time.is_empty() => f.write_str(self.time),
-            below => write!(f, "{}+{below}", self.time),
-        }
-    }
-}
-
-/// The places of the lines of a trace, and the place after the last line.
+/// The times in a trace, each with the line of the first value at this time.
 #[must_use]
-pub fn places<'t>(lines: &[&'t str]) -> Vec<Place<'t>> {
-    let mut known: HashMap<&str, usize> = HashMap::new();
-    let mut places = Vec::new();
-    let (mut time, mut start) = ("", 0);
-    for (index, line) in lines.iter().enumerate() {
-        let value = line.strip_prefix('{').and_then(|value| value.split_once(r#""at":""#));
-        if let Some((at, _)) = value.and_then(|(_, at)| at.split_once('"'))
-            && known.insert(at, index).is_none()
+pub fn times<'t>(lines: &[&'t str]) -> Vec<(&'t str, usize)> {
+    let mut known = HashSet::new();
+    let mut times = Vec::new();
+    for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with('{')) {
+        let after = line.split_once(r#""at":""#).and_then(|(_, after)| after.split_once('"'));
+        if let Some((time, _)) = after
+            && known.insert(time)
         {
-            (time, start) = (at, index);
+            times.push((time, index));
         }
-        places.push(Place { time, below: index - start });
     }
-    places.push(Place { time, below: lines.len() - start });
-    places
+    times
 }
 
 /// The text of a trace, in which each value has one line.
