@@ -32,14 +32,14 @@ use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::defaults::APP;
-use kube_lockstep_scenario::error::{DistinctProblems, Error, Problem, ReadError, suggest};
+use kube_lockstep_scenario::diagnostic::{Diagnostic, Hint};
+use kube_lockstep_scenario::error::{DistinctProblems, Error, similar};
 use kube_lockstep_scenario::kinds::{API_VERSION, BUILT_IN};
 use kube_lockstep_scenario::metrics::Metrics;
 use kube_lockstep_scenario::raw::{AnyManifest, ScenarioFile, Workload};
 use kube_lockstep_scenario::recording;
-use kube_lockstep_scenario::recording::RecordingError;
+use kube_lockstep_scenario::recording::error_on_a_command_line;
 use kube_lockstep_scenario::resolve::{Reader, SingleHpa, recorded_length, single_hpa, single_vpa};
-use kube_lockstep_scenario::resolved::ManifestNote;
 pub use kube_lockstep_scenario::text::days_as_hours;
 use kube_lockstep_scenario::workload::ScaleDownOrder;
 use kube_lockstep_scenario::write;
@@ -120,7 +120,7 @@ pub struct Draft {
     /// Assumptions that a reader should know.
     pub notes: Vec<String>,
     /// Assumptions about the manifest of the target.
-    pub manifest_notes: Vec<ManifestNote>,
+    pub manifest_notes: Vec<Diagnostic>,
     /// Values that the prediction depends on, and that neither manifests nor options contain.
     pub missing: Vec<Missing>,
     fields: Map<String, Value>,
@@ -211,13 +211,8 @@ pub enum DraftError {
     #[error(transparent)]
     Invalid(#[from] Error),
     /// The manifests do not fit the options.
-    #[error("{what}")]
-    Options {
-        /// The problem.
-        what: String,
-        /// The solution.
-        hint: Option<String>,
-    },
+    #[error(transparent)]
+    Options(Diagnostic),
 }
 
 impl Draft {
@@ -236,7 +231,7 @@ impl Draft {
 pub fn draft(
     files: &[ManifestFile],
     options: &DraftOptions,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
     let drafts = draft_with_settings(files, options, read)?;
     drafts.check_loads(&[])?;
@@ -251,7 +246,7 @@ pub fn draft(
 pub fn draft_with_settings(
     files: &[ManifestFile],
     options: &DraftOptions,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
     let objects = Objects::read(files)?;
     check_kinds(&objects, files, options)?;
@@ -341,7 +336,7 @@ fn check_options_of_vpas(options: &DraftOptions) -> Result<(), DraftError> {
         }
         (None, None) => return Ok(()),
     };
-    Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) })
+    Err(DraftError::Options(Diagnostic::new(what).hint("leave it out")))
 }
 
 /// Notes that each of several targets has a total in full, because the load names no HPA.
@@ -388,9 +383,11 @@ impl Invalid {
     /// Adds the problems of a manifest, each with its file.
     fn add(&mut self, error: Error) {
         for problem in error.problems {
-            let file = problem.file.or_else(|| Some(error.path.clone()));
             // An HPA and a VPA can have the same target.
-            self.problems.add(Problem { file, ..problem });
+            self.problems.add(match problem.file() {
+                Some(_) => problem,
+                None => problem.in_file(&error.path),
+            });
         }
     }
 
@@ -430,14 +427,14 @@ impl Invalid {
                 self.add(error);
                 Ok(None)
             }
-            Err(error @ DraftError::Options { .. }) => Err(error),
+            Err(error @ DraftError::Options(_)) => Err(error),
         }
     }
 
     /// Fails if a manifest is invalid.
     fn check(self) -> Result<(), Error> {
         let problems = self.problems.into_list();
-        match problems.first().and_then(|problem| problem.file.clone()) {
+        match problems.first().and_then(Diagnostic::file).map(str::to_owned) {
             Some(path) => Err(Error { path, problems }),
             None => Ok(()),
         }
@@ -472,8 +469,7 @@ impl Draft {
             return;
         }
         let names: Vec<String> = same_kind().map(Object::name).collect();
-        let hint = suggest(&target.name, names.iter().map(String::as_str));
-        if let Some(hint) = hint.filter(|hint| hint.starts_with("did you mean")) {
+        if let Some(hint) = similar(&target.name, names.iter().map(String::as_str)) {
             missing.what.push_str(&format!(": {hint}"));
         }
     }
@@ -495,7 +491,7 @@ fn check_kinds(
         false => "HorizontalPodAutoscaler",
     };
     if let Some(what) = empty(objects, files) {
-        return Err(DraftError::Options { what, hint: Some(PRINTS_MANIFESTS.to_owned()) });
+        return Err(DraftError::Options(Diagnostic::new(what).hint(PRINTS_MANIFESTS)));
     }
     let what = format!("there is no {kinds} in {}", names.join(", "));
     let hint = match (supports_vpas, objects.vpas.first()) {
@@ -504,8 +500,8 @@ fn check_kinds(
         }
         _ => None,
     };
-    let hint = hint.map(str::to_owned).or_else(|| kinds_hint(objects));
-    Err(DraftError::Options { what, hint })
+    let hint = hint.map(Hint::from).or_else(|| kinds_hint(objects).map(Hint::from));
+    Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)))
 }
 
 /// The message that the files contain nothing but comments. None: they contain something.
@@ -645,7 +641,8 @@ fn select<'o>(
         let names: Vec<String> = objects.iter().map(Object::full_name).collect();
         let intro = format!("the {kind}s are");
         let hint = among(pattern, &intro, names.iter().map(String::as_str));
-        return Err(DraftError::Options { what: format!("there is no {kind} {pattern}"), hint });
+        let problem = Diagnostic::new(format!("there is no {kind} {pattern}")).with_hint(hint);
+        return Err(DraftError::Options(problem));
     }
     let is_selected = |object: &&Object| patterns.iter().any(|pattern| matches(pattern, object));
     Ok(objects.iter().filter(is_selected).collect())
@@ -660,13 +657,8 @@ fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(), DraftErr
         if object.name().is_empty() {
             continue;
         }
-        let problem = Problem {
-            file: None,
-            line: object.node.line,
-            column: object.node.column,
-            what: format!("{kind} {} is also in {}", object.full_name(), first.place()),
-            hint: Some(ONE_OF_A_NAME.to_owned()),
-        };
+        let what = format!("{kind} {} is also in {}", object.full_name(), first.place());
+        let problem = Diagnostic::new(what).at_node(&object.node).hint(ONE_OF_A_NAME);
         return Err(object.problems(vec![problem]).into());
     }
     Ok(())
@@ -696,8 +688,7 @@ fn find_target(
         true => ONE_OF_A_NAME,
         false => "set the namespace of the autoscaler, or leave out the other one",
     };
-    let (line, column) = (second.node.line, second.node.column);
-    let problem = Problem { file: None, line, column, what, hint: Some(hint.to_owned()) };
+    let problem = Diagnostic::new(what).at_node(&second.node).hint(hint);
     Err(second.problems(vec![problem]).into())
 }
 
@@ -711,12 +702,12 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
         let build = "`kubectl kustomize DIR | kube-lockstep predict -f -`";
         return Some(format!("a Kustomization only names manifests: {build} reads its output"));
     }
-    let similar = |object: &Object| {
+    let misspelled = |object: &Object| {
         let (place, kind) = (object.place(), object.kind());
-        let hint = suggest(&kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
+        let hint = similar(&kind, KINDS)?;
         Some(format!("{place}: the kind {kind} is unknown: {hint}"))
     };
-    match objects.others.iter().find_map(similar) {
+    match objects.others.iter().find_map(misspelled) {
         Some(misspelled) => Some(misspelled),
         None if kinds.is_empty() => {
             Some(format!("there are no objects of the Kubernetes API; {PRINTS_MANIFESTS}"))
@@ -750,8 +741,8 @@ fn find_autoscalers(
         } else if let Some(kind) = not_selected() {
             let what = format!("{flag} {subject}: {kind} {hpa} is not selected");
             let select = format!("--{}", kind.to_string().to_lowercase());
-            let hint = Some(format!("leave out this {flag}, or add `{select} {hpa}`"));
-            return Err(DraftError::Options { what, hint });
+            let hint = format!("leave out this {flag}, or add `{select} {hpa}`");
+            return Err(DraftError::Options(Diagnostic::new(what).hint(hint)));
         } else if !is_known && !subject.is_resource() {
             *subject = Subject { hpa: None, name: whole, ..subject.clone() };
         } else if !is_known {
@@ -759,24 +750,24 @@ fn find_autoscalers(
             let hint = among(hpa, "the autoscalers are", names.iter().map(String::as_str));
             let kind = if vpas.is_empty() { "HPA" } else { "HPA or VPA" };
             let what = format!("{flag} {subject}: there is no {kind} {hpa}");
-            return Err(DraftError::Options { what, hint });
+            return Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)));
         }
     }
     for (index, load) in options.loads.iter().enumerate() {
         if options.loads[..index].iter().any(|other| other.subject == load.subject) {
             let what = format!("--load {} is given twice", load.subject);
-            let hint = Some("each metric has one load: add the values up".to_owned());
-            return Err(DraftError::Options { what, hint });
+            let hint = "each metric has one load: add the values up";
+            return Err(DraftError::Options(Diagnostic::new(what).hint(hint)));
         }
     }
     Ok(options)
 }
 
 /// `did you mean …?`, or all names.
-fn among<'n>(typed: &str, intro: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
+fn among<'n>(typed: &str, intro: &str, names: impl IntoIterator<Item = &'n str>) -> Option<Hint> {
     let names: Vec<&str> = names.into_iter().collect();
-    let similar = suggest(typed, names.iter().copied()).filter(|hint| hint.starts_with("did"));
-    similar.or_else(|| (!names.is_empty()).then(|| format!("{intro} {}", names.join(", "))))
+    let all = || (!names.is_empty()).then(|| format!("{intro} {}", names.join(", ")).into());
+    similar(typed, names.iter().copied()).or_else(all)
 }
 
 /// The subject of a load for a metric.
@@ -882,7 +873,7 @@ impl Group<'_> {
         &self,
         target: Option<&Object>,
         mut of_target: Vec<String>,
-    ) -> Vec<ManifestNote> {
+    ) -> Vec<Diagnostic> {
         let rollout = target.and_then(|it| Some((it.name(), it.rollout_strategy()?)));
         of_target.extend(rollout.map(|(name, strategy)| {
             format!(
@@ -1104,10 +1095,8 @@ fn recorded_end<'l>(
     loads: impl Iterator<Item = &'l Load>,
     read: Reader<'_>,
 ) -> Result<Option<Span>, DraftError> {
-    recorded_length(loads.filter_map(Load::recorded), read).map_err(|error| {
-        let RecordingError { what, hint, .. } = error.on_a_command_line();
-        DraftError::Options { what, hint }
-    })
+    recorded_length(loads.filter_map(Load::recorded), read)
+        .map_err(|error| DraftError::Options(error_on_a_command_line(error)))
 }
 
 /// Checks that the containers of loads and requests of these autoscalers exist, if the manifest of
@@ -1140,7 +1129,7 @@ fn subjects_of(options: &DraftOptions) -> impl Iterator<Item = &Subject> {
 fn no_container(unknown: &str, target: &str, known: &[String]) -> DraftError {
     let what = format!("{target} has no container {unknown}");
     let hint = among(unknown, "it has", known.iter().map(String::as_str));
-    DraftError::Options { what, hint }
+    DraftError::Options(Diagnostic::new(what).with_hint(hint))
 }
 
 /// Checks that the containers of loads and requests of all autoscalers exist in one of the targets,
@@ -1161,7 +1150,8 @@ fn check_containers_of_all(drafts: &[Draft], options: &DraftOptions) -> Result<(
     let known: BTreeSet<&str> =
         drafts.iter().flat_map(|draft| &draft.target.containers).map(String::as_str).collect();
     let what = format!("no target has a container {unknown}");
-    Err(DraftError::Options { what, hint: among(unknown, "the containers are", known) })
+    let hint = among(unknown, "the containers are", known);
+    Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)))
 }
 
 /// Rejects requests without a container if the pods have several: a VPA changes the request of each
@@ -1183,7 +1173,7 @@ fn check_requests_of_containers(
          changes the request of each"
     );
     let hint = format!("name the container: --request {subject}/{}={quantity}", first.name);
-    Err(DraftError::Options { what, hint: Some(hint) })
+    Err(DraftError::Options(Diagnostic::new(what).hint(hint)))
 }
 
 /// Sets the requests of the options. A request of a pod replaces those of all its containers.

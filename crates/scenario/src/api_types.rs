@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use super::decode::{fraction, number_hint, shape_hint};
-use super::error::{Problem, elsewhere, rejection, suggest};
+use super::error::{elsewhere, rejection, similar, suggest};
 use super::node::{Node, NodeKind, Scalar};
 use super::text::{AnyQuantity, Form};
+use crate::diagnostic::{Diagnostic, Hint};
 use kube_autoscaler_models::quantity::Quantity;
 
 /// The fields of a struct: their names and types.
@@ -74,11 +75,11 @@ fn field_name(path: &str) -> &str {
 
 impl ApiObject<'_> {
     /// The problems for which an API server can't decode the object.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<Diagnostic> {
         self.problems_at(&FieldPosition::default())
     }
 
-    fn problems_at(&self, at: &FieldPosition) -> Vec<Problem> {
+    fn problems_at(&self, at: &FieldPosition) -> Vec<Diagnostic> {
         let mut decoder = Decoder { object: self, problems: Vec::new() };
         let root = TYPES.get_key_value(&*self.type_name);
         if let Some((name, _)) = root {
@@ -90,7 +91,7 @@ impl ApiObject<'_> {
 
 /// The problems for which an API server can't decode the metadata of a custom resource, which it
 /// decodes on its own. `name` is that of the object in messages.
-pub(super) fn metadata_problems(name: &str, node: &Node) -> Vec<Problem> {
+pub(super) fn metadata_problems(name: &str, node: &Node) -> Vec<Diagnostic> {
     let object = ApiObject { name, type_name: "v1.ObjectMeta".to_owned(), node };
     let indexed = "metadata".to_owned();
     object.problems_at(&FieldPosition { indexed, ..FieldPosition::default() })
@@ -98,13 +99,13 @@ pub(super) fn metadata_problems(name: &str, node: &Node) -> Vec<Problem> {
 
 struct Decoder<'n> {
     object: &'n ApiObject<'n>,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl Decoder<'_> {
-    fn add(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        let what = rejection(self.object.name, message);
-        self.problems.push(Problem { file: None, line, column, what, hint });
+    fn add(&mut self, line: usize, column: usize, message: &str, hint: Option<Hint>) {
+        let problem = Diagnostic::new(rejection(self.object.name, message)).at(line, column);
+        self.problems.push(problem.with_hint(hint));
     }
 
     fn value(&mut self, node: &Node, type_: &'static str, at: &FieldPosition) {
@@ -166,8 +167,8 @@ impl Decoder<'_> {
             let path = at.field("", &key.text, &key.text).indexed;
             let message = format!("strict decoding error: duplicate field {path:?}");
             let first = entries.iter().find(|(other, _)| other.text == key.text);
-            let hint =
-                first.map(|(first, _)| format!("the field is first set on line {}", first.line));
+            let hint = first
+                .map(|(first, _)| format!("the field is first set on line {}", first.line).into());
             self.add(key.line, key.column, &message, hint);
         }
     }
@@ -242,39 +243,37 @@ pub fn boolean(node: &Node) -> Option<bool> {
     }
 }
 
-fn unknown_field_hint(field: &str, known: &[&str]) -> Option<String> {
+fn unknown_field_hint(field: &str, known: &[&str]) -> Option<Hint> {
     let place = elsewhere(field, known).filter(|place| place.contains("of the HPA"));
-    place.map(|place| format!("`{field}` belongs {place}")).or_else(|| {
+    place.map(|place| format!("`{field}` belongs {place}").into()).or_else(|| {
         // A long list of names does not help.
-        let hint = suggest(field, known.iter().copied());
-        hint.filter(|hint| hint.starts_with("did you mean") || known.len() <= 8)
+        let suggested = if known.len() <= 8 { suggest } else { similar };
+        suggested(field, known.iter().copied())
     })
 }
 
-pub(super) fn type_hint(node: &Node, kind: &str) -> Option<String> {
+pub(super) fn type_hint(node: &Node, kind: &str) -> Option<Hint> {
     match (node.scalar(), kind) {
         (Some(Scalar::Text(text)), "int32" | "int64") => number_hint(text, true),
         (Some(Scalar::Int(_) | Scalar::Float(_)), "int32") => Some(int32_hint()),
-        (Some(_), "string") => Some("put the value in quotes".to_owned()),
+        (Some(_), "string") => Some("put the value in quotes".into()),
         (_, kind) if kind.starts_with("[]") => shape_hint("a list", node),
         _ => None,
     }
 }
 
 /// The hint for a number that is not an int32.
-pub(super) fn int32_hint() -> String {
-    format!("expected a whole number from {} to {}", i32::MIN, i32::MAX)
+pub(super) fn int32_hint() -> Hint {
+    format!("expected a whole number from {} to {}", i32::MIN, i32::MAX).into()
 }
 
-pub(super) fn quantity_hint(text: &str, path: &str) -> Option<String> {
+pub(super) fn quantity_hint(text: &str, path: &str) -> Option<Hint> {
     let percent = text.strip_suffix('%').map(str::trim_end);
     match percent.and_then(fraction).zip(percent) {
-        Some((fraction, _)) if path.ends_with(".tolerance") => {
-            Some(format!("did you mean {fraction}?"))
-        }
+        Some((fraction, _)) if path.ends_with(".tolerance") => Some(Hint::Meant(fraction)),
         Some((_, percent)) if path.contains("esource.target.") => {
             let meant = format!("{{type: Utilization, averageUtilization: {percent}}}");
-            Some(format!("did you mean {meant}?"))
+            Some(Hint::Meant(meant))
         }
         _ => AnyQuantity::read(text).err()?.hint,
     }

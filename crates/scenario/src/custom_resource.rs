@@ -19,9 +19,10 @@ use std::str::Lines;
 use std::sync::LazyLock;
 
 use super::api_types::{boolean, int32_hint, metadata_problems, quantity_hint, type_hint};
-use super::error::{DistinctProblems, Problem, rejection, suggest};
+use super::error::{DistinctProblems, rejection, similar, suggest};
 use super::node::{Key, Node, NodeKind};
 use super::object_meta;
+use crate::diagnostic::{Diagnostic, Hint};
 use kube_autoscaler_models::hpa::{FieldError, FieldErrorType};
 
 static VPA: LazyLock<Schema> = LazyLock::new(|| {
@@ -129,7 +130,7 @@ impl Schema {
 /// A VPA as an API server sees it.
 pub(super) struct Checked {
     /// The problems for which it rejects the VPA.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
     /// The VPA without invalid values; in lists, `null` replaces them. None: it can't be decoded.
     pub valid: Option<Node>,
 }
@@ -163,16 +164,16 @@ struct Check {
 }
 
 impl Check {
-    fn report(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        let what = rejection(NAME, message);
-        self.problems.add(Problem { file: None, line, column, what, hint });
+    fn report(&mut self, line: usize, column: usize, message: &str, hint: Option<Hint>) {
+        let problem = Diagnostic::new(rejection(NAME, message)).at(line, column);
+        self.problems.add(problem.with_hint(hint));
     }
 
-    fn add(&mut self, at: &Node, error: &FieldError, hint: Option<String>) {
+    fn add(&mut self, at: &Node, error: &FieldError, hint: Option<Hint>) {
         self.report(at.line, at.column, &error.to_string(), hint);
     }
 
-    fn invalid(&mut self, at: &Node, path: &str, value: &str, detail: &str, hint: Option<String>) {
+    fn invalid(&mut self, at: &Node, path: &str, value: &str, detail: &str, hint: Option<Hint>) {
         let detail = format!("{path} in body {detail}");
         self.add(at, &FieldError::new(path, FieldErrorType::Invalid, value, &detail), hint);
     }
@@ -213,7 +214,8 @@ impl Check {
         for (key, _) in entries.iter().filter(|(key, _)| !known.insert(&*key.text)) {
             let message = strict("duplicate", &join(path, &key.text));
             let first = entries.iter().find(|(other, _)| other.text == key.text);
-            let hint = first.map(|(first, _)| format!("it is first set on line {}", first.line));
+            let first = first.map(|(first, _)| format!("it is first set on line {}", first.line));
+            let hint = first.map(Hint::from);
             self.report(key.line, key.column, &message, hint);
         }
     }
@@ -291,7 +293,7 @@ impl Check {
         if matches!(found, "integer" | "string") {
             return;
         }
-        let hint = (found == "number").then(|| "put the value in quotes".to_owned());
+        let hint = (found == "number").then(|| "put the value in quotes".into());
         let value = format!("{found:?}");
         for type_ in ["integer,string", "integer"] {
             let detail = format!("must be of type {type_}: {value}");
@@ -321,7 +323,7 @@ impl Check {
     }
 
     /// Adds an error for which upstream names no field.
-    fn without_a_field(&mut self, node: &Node, detail: &str, hint: Option<String>) {
+    fn without_a_field(&mut self, node: &Node, detail: &str, hint: Option<Hint>) {
         let message = format!("<nil>: Invalid value: \"\": {detail}");
         self.report(node.line, node.column, &message, hint);
     }
@@ -334,9 +336,8 @@ impl Check {
             let quoted: Vec<String> = schema.values.iter().map(|it| format!("{it:?}")).collect();
             let detail = format!("supported values: {}", quoted.join(", "));
             let (type_, value) = (FieldErrorType::NotSupported, value.to_string());
-            let hint = text.and_then(|text| suggest(text, schema.values.iter().copied()));
             // The error lists all values.
-            let hint = hint.filter(|hint| hint.starts_with("did you mean"));
+            let hint = text.and_then(|text| similar(text, schema.values.iter().copied()));
             self.add(node, &FieldError::new(path, type_, value, &detail), hint);
         }
         let number = value.as_f64();
@@ -420,30 +421,31 @@ fn is_quantity(text: &str) -> bool {
     is_number(number) && (is_unit(unit) || is_exponent(unit))
 }
 
-fn required_hint(path: &str) -> Option<String> {
+fn required_hint(path: &str) -> Option<Hint> {
     let example = "for example `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
-    (path == "spec.targetRef").then(|| example.to_owned())
+    (path == "spec.targetRef").then(|| example.into())
 }
 
 /// The probable meaning of an unknown field: a similar name here, or another place.
-fn unknown_field_hint(field: &str, schema: Option<&Schema>) -> Option<String> {
+fn unknown_field_hint(field: &str, schema: Option<&Schema>) -> Option<Hint> {
     let known = schema.map_or_else(Vec::new, |schema| {
         schema.fields.iter().map(|(name, _)| *name).filter(|name| *name != "[]").collect()
     });
-    let hint = suggest(field, known.iter().copied());
-    let is_similar = |hint: &String| hint.starts_with("did you mean");
+    if let Some(similar) = similar(field, known.iter().copied()) {
+        return Some(similar);
+    }
     let mut places = Vec::new();
     VPA.places(field, "", &mut places);
-    if places.is_empty() || hint.as_ref().is_some_and(is_similar) {
+    if places.is_empty() {
         // A long list of names does not help.
-        return hint.filter(|hint| is_similar(hint) || known.len() <= 8);
+        return if known.len() <= 8 { suggest(field, known) } else { None };
     }
     let place = |place: &String| match place.as_str() {
         "" => "at the top".to_owned(),
         place => format!("in `{place}`"),
     };
     let places: Vec<String> = places.iter().map(place).collect();
-    Some(format!("`{field}` belongs {}", places.join(" or ")))
+    Some(format!("`{field}` belongs {}", places.join(" or ")).into())
 }
 
 #[cfg(test)]

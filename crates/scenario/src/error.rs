@@ -7,6 +7,7 @@ use std::fmt;
 use super::action::Action;
 use super::event::variants;
 use super::vpa::VpaAction;
+use crate::diagnostic::{Diagnostic, Hint};
 
 /// The hint for a file that may be a manifest instead of a scenario.
 pub const READS_MANIFESTS: &str =
@@ -18,63 +19,26 @@ pub struct Error {
     /// The file as the user named it.
     pub path: String,
     /// The problems, sorted by position. Never empty.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
-/// One problem of a file.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Problem {
-    /// The file, if the problem is in the manifest that the scenario refers to.
-    pub file: Option<String>,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column, from 1, in characters.
-    pub column: usize,
-    /// The problem and the expectation.
-    pub what: String,
-    /// The solution.
-    pub hint: Option<String>,
-}
-
-/// Why a file that a scenario or a load names can't be read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReadError {
-    /// The problem, after `FILE can't be read: `.
-    pub what: String,
-    /// The solution. None: the path may be wrong.
-    pub hint: Option<String>,
-}
-
-impl ReadError {
-    /// The problem of a scenario, and its hint.
-    pub(super) fn problem_of(self, path: &str) -> (String, String) {
-        let hint = self.hint.unwrap_or_else(|| "the path is relative to the scenario".to_owned());
-        (format!("{path} can't be read: {}", self.what), hint)
-    }
-}
-
-impl From<String> for ReadError {
-    fn from(what: String) -> ReadError {
-        ReadError { what, hint: None }
-    }
-}
-
-impl From<&str> for ReadError {
-    fn from(what: &str) -> ReadError {
-        ReadError::from(what.to_owned())
-    }
+/// The problem of a file that a scenario or a load names, and that can't be read: `why` has no hint
+/// if the path may be wrong.
+pub(super) fn unreadable(path: &str, why: Diagnostic) -> Diagnostic {
+    let hint = why.hint.unwrap_or_else(|| "the path is relative to the scenario".into());
+    Diagnostic::new(format!("{path} can't be read: {}", why.what)).hint(hint)
 }
 
 /// Problems in the order in which they are found, each once.
 #[derive(Default)]
 pub struct DistinctProblems {
-    list: Vec<Problem>,
-    known: HashSet<Problem>,
+    list: Vec<Diagnostic>,
+    known: HashSet<Diagnostic>,
 }
 
 impl DistinctProblems {
     /// Adds a problem, unless it was added before.
-    pub fn add(&mut self, problem: Problem) {
+    pub fn add(&mut self, problem: Diagnostic) {
         if self.known.insert(problem.clone()) {
             self.list.push(problem);
         }
@@ -85,7 +49,7 @@ impl DistinctProblems {
     }
 
     /// All problems, in the order in which they were added.
-    pub fn into_list(self) -> Vec<Problem> {
+    pub fn into_list(self) -> Vec<Diagnostic> {
         self.list
     }
 }
@@ -97,10 +61,16 @@ const MOST_OF_A_MESSAGE: usize = 4000;
 
 impl Error {
     /// The problems of a file. Long values in their messages are cut.
-    pub fn new(path: &str, mut problems: Vec<Problem>) -> Error {
-        for Problem { what, hint, .. } in &mut problems {
+    pub fn new(path: &str, mut problems: Vec<Diagnostic>) -> Error {
+        for Diagnostic { what, hint, .. } in &mut problems {
             shorten_values(what);
-            hint.iter_mut().for_each(shorten_values);
+            for hint in hint.iter_mut() {
+                let mut text = hint.to_string();
+                shorten_values(&mut text);
+                if text != hint.to_string() {
+                    *hint = text.into();
+                }
+            }
         }
         Error { path: path.to_owned(), problems }
     }
@@ -130,8 +100,7 @@ impl fmt::Display for Error {
             if index > 0 {
                 writeln!(f)?;
             }
-            let file = problem.file.as_ref().unwrap_or(&self.path);
-            write!(f, "{file}:{}:{}: {}", problem.line, problem.column, problem.what)?;
+            f.write_str(&problem.located(&self.path))?;
             if let Some(hint) = &problem.hint {
                 write!(f, "\n  hint: {hint}")?;
             }
@@ -147,18 +116,22 @@ pub fn rejection(name: &str, message: impl fmt::Display) -> String {
     format!("the API server rejects this {name}: {message}")
 }
 
-/// The most similar value as "did you mean", or else the possible values.
-pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// The most similar name, or else the possible values.
+pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<Hint> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let similar = similar(typed, known.iter().copied());
+    similar.or_else(|| {
+        let values = || Hint::Values(known.iter().map(|name| (*name).to_owned()).collect());
+        (!known.is_empty()).then(values)
+    })
+}
+
+/// The most similar name, if any is similar enough.
+pub fn similar<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<Hint> {
     let known: Vec<&str> = known.into_iter().collect();
     let meant = SYNONYMS.iter().find(|(word, meant)| *word == typed && known.contains(meant));
-    if let Some(best) = meant.map(|(_, meant)| *meant).or_else(|| nearest(typed, &known)) {
-        return Some(format!("did you mean `{best}`?"));
-    }
-    match known.as_slice() {
-        [] => None,
-        [only] => Some(format!("expected `{only}`")),
-        many => Some(format!("expected one of {}", many.join(", "))),
-    }
+    let best = meant.map(|(_, meant)| *meant).or_else(|| nearest(typed, &known))?;
+    Some(Hint::Similar(best.to_owned()))
 }
 
 /// Names in other tools that are not similar to the names here.
@@ -179,7 +152,7 @@ const SYNONYMS: [(&str, &str); 10] = [
 const MAX_WORD: usize = 100;
 
 /// The most similar known word, if any is similar enough.
-fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
@@ -354,11 +327,11 @@ mod tests {
             ("tpye", "type"),
             ("utilization", "Utilization"),
         ] {
-            assert_eq!(suggest(typed, fields), Some(format!("did you mean `{meant}`?")));
+            assert_eq!(suggest(typed, fields), Some(Hint::Similar(meant.to_owned())));
         }
         let none = suggest("quota", fields).expect("a list");
         assert_eq!(
-            none,
+            none.to_string(),
             "expected one of averageUtilization, averageValue, type, value, Utilization"
         );
     }
@@ -366,9 +339,9 @@ mod tests {
     #[test]
     fn names_of_other_tools_have_a_suggestion() {
         let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
-        assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
+        assert_eq!(meant, Some(Hint::Similar("expect".to_owned())));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);
-        assert_eq!(elsewhere.as_deref(), Some("expected one of cpu, memory"));
+        assert_eq!(elsewhere.expect("a list").to_string(), "expected one of cpu, memory");
     }
 
     #[test]
@@ -385,7 +358,7 @@ mod tests {
     fn a_flag_without_its_prefix_has_a_suggestion() {
         let flags =
             ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
-        let hint = suggest("sync-period", flags);
-        assert_eq!(hint.as_deref(), Some("did you mean `horizontal-pod-autoscaler-sync-period`?"));
+        let meant = "horizontal-pod-autoscaler-sync-period".to_owned();
+        assert_eq!(suggest("sync-period", flags), Some(Hint::Similar(meant)));
     }
 }

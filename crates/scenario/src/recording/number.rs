@@ -1,6 +1,6 @@
 //! Numbers as they are written in CSV files: `0.25`, `0,25`, `1.234,5`, `300m`, `12.5 MiB`, `25%`.
 
-use super::RecordingError;
+use crate::diagnostic::Diagnostic;
 use crate::recorded::DecimalMark;
 use kube_autoscaler_models::quantity::Quantity;
 
@@ -46,7 +46,7 @@ pub(super) struct NumberFormat {
 
 impl NumberFormat {
     /// Reads a number or a quantity. NaN: there is no value.
-    pub(super) fn read(self, text: &str) -> Result<f64, RecordingError> {
+    pub(super) fn read(self, text: &str) -> Result<f64, Diagnostic> {
         if self.mark == DecimalMark::Point
             && let Ok(number) = text.parse()
         {
@@ -67,7 +67,7 @@ impl NumberFormat {
                 }
                 _ => FORMATTED,
             };
-            RecordingError::new(what).hint(hint)
+            Diagnostic::new(what).hint(hint)
         };
         let digits = text.rfind(|c: char| c.is_ascii_digit()).ok_or_else(expected)? + 1;
         let (number, suffix) = text.split_at(digits);
@@ -76,7 +76,7 @@ impl NumberFormat {
         if suffix == "%" && self.percent.is_none() {
             let what =
                 format!("found {text}, but `unit` does not say what the percentage refers to");
-            return Err(RecordingError::new(what).hint(
+            return Err(Diagnostic::new(what).hint(
                 "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
             ));
         }
@@ -166,7 +166,7 @@ impl Evidence {
     }
 
     /// The decimal mark of the file.
-    pub(super) fn mark(self) -> Result<DecimalMark, RecordingError> {
+    pub(super) fn mark(self) -> Result<DecimalMark, Diagnostic> {
         let hint = "set `decimal` to comma or to point";
         match (self.point, self.comma, self.either) {
             (Some(point), Some(comma), _) => {
@@ -176,12 +176,12 @@ impl Evidence {
                     " has numbers with a decimal point and with a decimal comma: {text} in line \
                      {line}, {with_comma} in line {other}"
                 );
-                Err(RecordingError::new(what).hint(hint))
+                Err(Diagnostic::new(what).hint(hint))
             }
             (None, None, Some(Found { line, text })) => {
                 let both = [text.replace(',', "."), text.replace(',', "")];
                 let what = format!(":{line}: {text} can be {} or {}", both[0], both[1]);
-                Err(RecordingError::new(what).hint(hint))
+                Err(Diagnostic::new(what).hint(hint))
             }
             (None, Some(_), _) => Ok(DecimalMark::Comma),
             (_, None, _) => Ok(DecimalMark::Point),
@@ -259,7 +259,7 @@ mod tests {
         }
         let format = NumberFormat { mark: DecimalMark::Comma, percent: None };
         let error = format.read("0.25").expect_err("a decimal point");
-        let hint = error.hint.unwrap_or_default();
+        let hint = error.hint_text().unwrap_or_default();
         assert_eq!(hint, "set `decimal` to point if the numbers have a decimal point");
     }
 

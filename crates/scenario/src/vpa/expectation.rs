@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::expected_checkpoint::{ApiTime, ExpectedCheckpoint};
 use super::releases::VpaReleaseRange;
+use crate::diagnostic::Diagnostic;
 use crate::expectation::Timing;
 use crate::resolved::{Between, When};
-use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Malformed, Status, TextOrMap};
+use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Status, TextOrMap};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ContainerRecommendation, GoTime, Resource, ResourceList};
@@ -271,7 +272,7 @@ impl Form for ExpectedAmount {
     const SCHEMA_NAME: &'static str = "ExpectedAmountText";
     const OR_MAP: bool = true;
 
-    fn read(text: &str) -> Result<Option<Quantity>, Malformed> {
+    fn read(text: &str) -> Result<Option<Quantity>, Diagnostic> {
         if text == "none" {
             return Ok(None);
         }
