@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use super::decode::{fraction, number_hint, shape_hint};
-use super::error::{elsewhere, rejection, similar, suggest};
+use super::error::{rejection, similar, suggest};
+use super::hints;
 use super::node::{Node, NodeKind, Scalar};
 use super::text::{AnyQuantity, Form};
 use crate::diagnostic::{Diagnostic, Hint};
@@ -244,7 +245,7 @@ pub fn boolean(node: &Node) -> Option<bool> {
 }
 
 fn unknown_field_hint(field: &str, known: &[&str]) -> Option<Hint> {
-    let place = elsewhere(field, known).filter(|place| place.contains("of the HPA"));
+    let place = hints::elsewhere_in_hpa(field, known);
     place.map(|place| format!("`{field}` belongs {place}").into()).or_else(|| {
         // A long list of names does not help.
         let suggested = if known.len() <= 8 { suggest } else { similar };

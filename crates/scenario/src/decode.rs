@@ -21,13 +21,12 @@ use serde::de::{
 };
 
 use super::deprecated::new_name;
-use super::error::{elsewhere, hint_for_another_map, hint_for_another_timeline, suggest};
+use super::error::suggest;
 use super::forms::FormCheck;
+use super::hints;
 use super::node::{Key, Node, NodeKind, Scalar, shorten};
+use super::raw::MANIFEST;
 use crate::diagnostic::{Diagnostic, Hint, Kind};
-
-/// The expected form of `hpa`.
-pub const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
 
 /// The expected form of `during`.
 const DURING: &str = "a request of the controller, for example {after: getScale}";
@@ -113,10 +112,9 @@ impl serde::de::Error for Diagnostic {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Diagnostic {
-        let hint = hint_for_another_map(field, expected)
-            .or_else(|| hint_for_another_timeline(field, expected))
+        let hint = hints::of_another_timeline(field, expected)
             .map(Hint::from)
-            .or_else(|| elsewhere(field, expected).map(|at| belongs(field, at).into()))
+            .or_else(|| hints::elsewhere(field, expected).map(|at| belongs(field, at).into()))
             .or_else(|| suggest(field, expected.iter().copied()));
         Diagnostic::new(format!("unknown field `{field}`"))
             .with_hint(hint)
@@ -442,7 +440,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         let result = self.deserialize_map(visitor);
         match name {
             METRIC_OF_PODS_TYPE => result.map_err(|problem| in_metric_missing(problem, self.node)),
-            _ => result,
+            name => result.map_err(|problem| hints::of_type(problem, name, self.node)),
         }
     }
 

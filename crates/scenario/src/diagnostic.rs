@@ -195,3 +195,28 @@ impl fmt::Display for Hint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diagnostic_is_rendered_with_its_place_and_hint() {
+        let problem = Diagnostic::new("unknown field `repicas`").at(3, 5);
+        assert_eq!(problem.located("a.yaml"), "a.yaml:3:5: unknown field `repicas`");
+        let problem = problem.in_file("b.yaml").hint(Hint::Similar("replicas".to_owned()));
+        assert_eq!(problem.located("a.yaml"), "b.yaml:3:5: unknown field `repicas`");
+        let in_one_line = "unknown field `repicas`; did you mean `replicas`?";
+        assert_eq!(problem.in_one_line("; "), in_one_line);
+    }
+
+    #[test]
+    fn hints_are_rendered_by_their_kind() {
+        let values = |values: &[&str]| {
+            Hint::Values(values.iter().map(|value| (*value).to_owned()).collect()).to_string()
+        };
+        assert_eq!(values(&["cpu"]), "expected `cpu`");
+        assert_eq!(values(&["cpu", "memory"]), "expected one of cpu, memory");
+        assert_eq!(Hint::Meant("30s".to_owned()).to_string(), "did you mean 30s?");
+    }
+}

@@ -4,9 +4,6 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use super::action::Action;
-use super::event::variants;
-use super::vpa::VpaAction;
 use crate::diagnostic::{Diagnostic, Hint};
 
 /// The hint for a file that may be a manifest instead of a scenario.
@@ -174,145 +171,6 @@ pub fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= typed.chars().count().div_ceil(3)).then_some(best)
 }
 
-/// The correct places of fields that are often written one level too high or too low.
-const PLACES: [(&str, &[&str]); 13] = [
-    ("next to `load`: {name: cpu, load: …, limit: …}", &["limit"]),
-    ("under `metrics.sampling`", &["window", "lag", "resolution"]),
-    ("under `workload.startup`", &["pending", "ready"]),
-    ("to a container, in the list `workload.containers`", &["requests"]),
-    (
-        "under `workload`",
-        &[
-            "replicas",
-            "quota",
-            "containers",
-            "labels",
-            "selector",
-            "age",
-            "startup",
-            "scaleDownOrder",
-            "victims",
-            "termination",
-            "readyWhileTerminating",
-        ],
-    ),
-    ("to a usage, in the list `metrics.resource`", &["perPod", "load"]),
-    ("under `metrics`", &["resource", "sampling"]),
-    ("under `controller`", &["flags", "featureGates"]),
-    ("under `spec` of the HPA", &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"]),
-    ("under `spec.behavior` of the HPA", &["scaleUp", "scaleDown"]),
-    (
-        "under `scaleUp` or `scaleDown` of the HPA's behavior",
-        &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
-    ),
-    ("under `target` of the metric", &["averageUtilization", "averageValue"]),
-    ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
-];
-
-/// The correct place of actions.
-const IN_TIMELINE: &str = "to an event, in the list `timeline`";
-
-/// The correct place of `metricMissing` in the usage of a resource.
-const IN_TIMELINE_FOR_A_RESOURCE: &str =
-    "to an event, in the list `timeline`; for cpu and memory, use `metricsMissing` there";
-
-/// The meaning of fields that are similar to those of another kind of map: the fields, a field of
-/// the map in which they are, and the hint.
-const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 11] = [
-    (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
-    (
-        &["vpaRelease", "recommender", "updater", "checkpoints"],
-        "otherNamespaces",
-        "the scenario has no VPA: add `vpa`, or remove the field",
-    ),
-    (
-        &["vpaRelease"],
-        "script",
-        "remove the field, which requires an HPA and a VPA; `--release` selects the release of \
-         the VPA, and `releases` limits the scenario to some releases",
-    ),
-    (
-        &["updater"],
-        "script",
-        "remove the field: without an HPA, only the recommender runs, and no updater",
-    ),
-    (
-        &["scaleDownOrder", "victims"],
-        "script",
-        "remove the field, which requires an HPA: a VPA does not change the number of replicas",
-    ),
-    (
-        &["tolerance", "toleranceTicks"],
-        "every",
-        "did you mean `toleranceTicks`? It belongs next to `series`",
-    ),
-    (
-        &["utilization", "averageUtilization"],
-        "currentReplicas",
-        "did you mean `metrics: [{name: cpu, utilization: 80}]`?",
-    ),
-    (
-        &["averageValue"],
-        "currentReplicas",
-        "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
-    ),
-    (
-        &["scaleDownOrder", "scaleDownFirst", "victims"],
-        "podLabels",
-        "a VPA does not change the replicas: remove the field, which only a scenario with an HPA \
-         can have",
-    ),
-    (&["cpu", "memory"], "lowerBound", "did you mean `target: {cpu: …, memory: …}`?"),
-    (
-        &["replicas", "desiredReplicas", "currentReplicas"],
-        "lowerBound",
-        "a VPA does not change the replicas: remove the field; if the scenario also has an HPA, \
-         write a separate expectation for its replicas",
-    ),
-];
-
-/// The hint for a field that belongs to another kind of map.
-pub(super) fn hint_for_another_map(field: &str, here: &[&str]) -> Option<&'static str> {
-    let found = FIELDS_OF_OTHER_MAPS
-        .iter()
-        .find(|(fields, of, _)| fields.contains(&field) && here.contains(of));
-    found.map(|(_, _, hint)| *hint)
-}
-
-/// The hint for an action of the other kind of scenario: with an HPA, or with a VPA.
-pub(super) fn hint_for_another_timeline(field: &str, here: &[&str]) -> Option<&'static str> {
-    let of_hpa = variants::<Action>().contains(&field);
-    let of_vpa = variants::<VpaAction>().contains(&field);
-    if of_hpa && here.contains(&"restartRecommender") {
-        Some("remove the event: this action requires an HPA")
-    } else if of_vpa && here.contains(&"restartController") {
-        Some("the scenario has no VPA: add `vpa`, or remove the event")
-    } else {
-        None
-    }
-}
-
-/// The correct place of a field that is known, but not valid here.
-pub fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
-    // The usage of the containers of a pod is not a field of all metrics.
-    if field == "containers" && here.contains(&"perPod") {
-        return None;
-    }
-    if nearest(field, here).is_some() {
-        return None;
-    }
-    if field == "metricMissing" && here.contains(&"perPod") && here.contains(&"containers") {
-        return Some(IN_TIMELINE_FOR_A_RESOURCE);
-    }
-    // A map with another field of the place is at the right place, but can't have the field.
-    let is_here = |fields: &[&str]| fields.iter().any(|it| here.contains(it));
-    if let Some((place, fields)) = PLACES.iter().find(|(_, fields)| fields.contains(&field)) {
-        return (!is_here(fields)).then_some(*place);
-    }
-    let actions = variants::<Action>();
-    (actions.contains(&field) && !is_here(actions)).then_some(IN_TIMELINE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,16 +200,6 @@ mod tests {
         assert_eq!(meant, Some(Hint::Similar("expect".to_owned())));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);
         assert_eq!(elsewhere.expect("a list").to_string(), "expected one of cpu, memory");
-    }
-
-    #[test]
-    fn a_field_at_the_wrong_place_has_a_hint() {
-        let in_entry = ["name", "perPod"];
-        assert_eq!(elsewhere("metricMissing", &in_entry), Some(IN_TIMELINE));
-        assert_eq!(elsewhere("metricsMissing", &["hpa", "metrics", "until"]), Some(IN_TIMELINE));
-        assert_eq!(elsewhere("metricsMissing", &["at", "for", "podsDeleted"]), None);
-        assert_eq!(elsewhere("quota", &in_entry), Some("under `workload`"));
-        assert_eq!(elsewhere("quota", &["replicas", "podLabels"]), None);
     }
 
     #[test]

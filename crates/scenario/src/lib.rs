@@ -25,6 +25,7 @@ mod expectation;
 mod expected_metric;
 mod forms;
 mod hash;
+mod hints;
 pub mod kinds;
 mod manifest;
 pub mod metrics;

@@ -78,26 +78,30 @@ pub(crate) fn explain(mut problem: Diagnostic, part: &Node) -> Diagnostic {
         Some((_, Node { kind: NodeKind::List(events), .. })) => events.as_slice(),
         _ => &[],
     };
+    let is_place = |line: usize, column: usize| {
+        place.as_ref().is_some_and(|place| (line, column) == (place.line, place.column))
+    };
     let Kind::UnknownField(name) = problem.kind.clone() else {
-        if problem.what == "the event has no action" && part.entry("vpa").is_some() {
-            return problem.hint(format!("add one of {}", actions().join(", ")));
-        }
-        return problem;
+        let event = events.iter().find(|event| is_place(event.line, event.column));
+        let lacks_action = event.is_some_and(|event| given_actions(event).is_empty());
+        let is_of_vpa = part.entry("vpa").is_some() && problem.kind == Kind::Other;
+        return if is_of_vpa && lacks_action {
+            problem.hint(format!("add one of {}", actions().join(", ")))
+        } else {
+            problem
+        };
     };
-    let is_key_at_place = |key: &Key| {
-        place.as_ref().is_some_and(|place| (key.line, key.column) == (place.line, place.column))
-    };
-    let is_at = |node: &&Node| node.entry(&name).is_some_and(|(key, _)| is_key_at_place(key));
+    let is_at =
+        |node: &&Node| node.entry(&name).is_some_and(|(key, _)| is_place(key.line, key.column));
     if let Some(event) = events.iter().find(is_at) {
         explain_event(&mut problem, &name, event);
     } else if FIELDS_WITHOUT_HPA.contains(&&*name) && is_at(&part) {
         not_beside_an_hpa(&mut problem, &name);
-    } else if let Some(Hint::Values(of_hpa)) = &problem.hint
-        && of_hpa.iter().any(|field| field == "requirement")
+    } else if let Some(all @ Hint::Values(_)) = &problem.hint
+        && is_at(&part)
     {
         let fields: Vec<&str> = FIELDS.into_iter().filter(|name| *name != "vpas").collect();
-        let of_hpa = Hint::Values(of_hpa.clone());
-        let both = format!("{of_hpa}; for the VPA: {}", fields.join(", "));
+        let both = format!("{all}; for the VPA: {}", fields.join(", "));
         let hint = similar(&name, fields).unwrap_or(both.into());
         return problem.hint(hint);
     }
@@ -111,12 +115,7 @@ fn not_beside_an_hpa(problem: &mut Diagnostic, name: &str) {
 
 /// Rewrites the error for an unknown field of an event, which may belong to the other timeline.
 fn explain_event(problem: &mut Diagnostic, name: &str, event: &Node) {
-    let all = [variants::<Action>(), variants::<VpaAction>()].concat();
-    let given: Vec<&str> = match &event.kind {
-        NodeKind::Map(entries) => entries.iter().map(|(key, _)| &*key.text).collect(),
-        _ => Vec::new(),
-    };
-    let given: Vec<&str> = given.into_iter().filter(|field| all.contains(field)).collect();
+    let given = given_actions(event);
     let known = event_fields();
     if ACTIONS_WITHOUT_HPA.contains(&name) {
         not_beside_an_hpa(problem, name);
@@ -133,6 +132,14 @@ fn explain_event(problem: &mut Diagnostic, name: &str, event: &Node) {
         problem.what = format!("`{name}` can't be combined with `{other}`");
         problem.hint = Some(format!("remove `{other}` or `{name}`").into());
     }
+}
+
+/// The actions of an event, of either timeline.
+fn given_actions(event: &Node) -> Vec<&str> {
+    let NodeKind::Map(entries) = &event.kind else { return Vec::new() };
+    let is_action =
+        |name: &&str| variants::<Action>().contains(name) || variants::<VpaAction>().contains(name);
+    entries.iter().map(|(key, _)| &*key.text).filter(is_action).collect()
 }
 
 /// The fields of events, also those that are actions.

@@ -12,6 +12,7 @@ use super::expected_checkpoint::{ApiTime, ExpectedCheckpoint};
 use super::releases::VpaReleaseRange;
 use crate::diagnostic::Diagnostic;
 use crate::expectation::Timing;
+use crate::hints::HintOnFields;
 use crate::resolved::{Between, When};
 use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Status, TextOrMap};
 use kube_autoscaler_models::quantity::Quantity;
@@ -134,6 +135,18 @@ impl VpaValue {
 }
 
 impl VpaExpectation {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[
+        HintOnFields {
+            fields: &["cpu", "memory"],
+            hint: "did you mean `target: {cpu: …, memory: …}`?",
+        },
+        HintOnFields {
+            fields: &["replicas", "desiredReplicas", "currentReplicas"],
+            hint: "a VPA does not change the replicas: remove the field; if the scenario also has \
+                   an HPA, write a separate expectation for its replicas",
+        },
+    ];
+
     /// The expected amounts.
     pub fn amounts(&self) -> impl Iterator<Item = (VpaValue, &ExpectedAmounts)> {
         let lists = [&self.target, &self.lower_bound, &self.upper_bound, &self.uncapped_target];
