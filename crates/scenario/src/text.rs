@@ -333,7 +333,7 @@ fn unit_hint(text: &str) -> Option<Hint> {
     if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<f64>()) {
         let is_whole = days.fract() == 0.0;
         let meant = if is_whole { format!("{days}d") } else { format!("{}h", days * 24.0) };
-        return is_duration(&meant).then(|| Hint::Meant(meant));
+        return is_duration(&meant).then_some(Hint::Meant(meant));
     }
     let unit = match unit.to_lowercase().as_str() {
         "sec" | "secs" | "second" | "seconds" | "s" => "s",
@@ -343,7 +343,7 @@ fn unit_hint(text: &str) -> Option<Hint> {
         _ => return None,
     };
     let meant = format!("{number}{unit}");
-    is_duration(&meant).then(|| Hint::Meant(meant))
+    is_duration(&meant).then_some(Hint::Meant(meant))
 }
 
 narrower_form! {
