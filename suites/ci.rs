@@ -109,47 +109,37 @@ fn record() -> Result<(), Failed> {
 
 /// `ci/verify-recorded` calls cargo, for which programs stand in that record different traces.
 fn changed_traces_fail() -> Result<(), Failed> {
-    let header = |body: &str, versions: &[&str], sources: &str| {
-        let build = |version: &&str| format!(r#"{{"version":"{version}","sources":"{sources}"}}"#);
-        let builds: Vec<String> = versions.iter().map(build).collect();
-        let builds = builds.join(",");
-        format!(
-            r#"{{"scenario":"zero/one","hash":"1","body":"{body}","engine":"upstream","builds":[{builds}]}}"#
-        )
+    let section = |body: &str, versions: &[&str], sources: &str| {
+        let builds = versions.iter().map(|version| format!("release {version} {sources}\n"));
+        format!("{}body {body}\n{{}}\n", builds.collect::<String>())
     };
-    let (old, new) = ("zero/one/v1.36.trace", "zero/one/v1.37.trace");
-    let both =
-        [(old, header("a", &["v1.35.4", "v1.36.3"], "a")), (new, header("b", &["v1.37.2"], "a"))];
-    let check = |recorded: &[(&str, String)]| -> Result<Output, Failed> {
+    let (new, old) = (section("b", &["v1.37.2"], "a"), section("a", &["v1.36.3", "v1.35.4"], "a"));
+    let file =
+        |sections: &[&str]| format!("scenario zero/one 1\nengine upstream\n{}", sections.concat());
+    let both = file(&[&new, &old]);
+    let check = |recorded: &str| -> Result<Output, Failed> {
         let machine = Machine::new()?;
-        machine.copy_scripts_of_recording(&both)?;
-        let mut stand_in =
-            "rm -r suites/recorded/zero\nmkdir -p suites/recorded/zero/one\n".to_owned();
-        for (path, text) in recorded {
-            stand_in += &format!("echo '{text}' > suites/recorded/{path}\n");
-        }
+        machine.copy_scripts_of_recording("zero/one", &both)?;
+        let stand_in = format!("printf '{recorded}' > suites/recorded/zero/one.trace\n");
         machine.program("path/cargo", &stand_in)?;
         machine.run(BASH, "ci/verify-recorded", &Variables::new())
     };
-    let expect = |recorded: &[(&str, String)], changed: &[&str]| -> Result<(), Failed> {
-        let output = check(recorded)?;
+    let expect = |sections: &[&str], changed: &[&str]| -> Result<(), Failed> {
+        let output = check(&file(sections))?;
         let (shown, errors) = (text_of(&output.stdout), text_of(&output.stderr));
         assert_eq!(output.status.success(), changed.is_empty(), "{shown}{errors}");
         let lines: Vec<&str> = shown.lines().filter(|line| line.starts_with("zero/")).collect();
         assert_eq!(lines, changed, "{shown}{errors}");
         Ok(())
     };
-    expect(&both, &[])?;
+    expect(&[&new, &old], &[])?;
     // Another build of a release, with the same traces.
-    expect(&[both[0].clone(), (new, header("b", &["v1.37.3"], "c"))], &[])?;
-    expect(&[both[0].clone(), (new, header("c", &["v1.37.2"], "a"))], &["zero/one 1.37"])?;
-    expect(&[both[0].clone()], &["zero/one 1.37"])?;
-    // The bodies of both files are the same, but 1.36 now behaves like 1.37.
-    let moved = [
-        ("zero/one/v1.35.trace", header("a", &["v1.35.4"], "a")),
-        (new, header("b", &["v1.36.3", "v1.37.2"], "a")),
-    ];
-    expect(&moved, &["zero/one 1.36"])
+    expect(&[&section("b", &["v1.37.3"], "c"), &old], &[])?;
+    expect(&[&section("c", &["v1.37.2"], "a"), &old], &["zero/one 1.37"])?;
+    expect(&[&old], &["zero/one 1.37"])?;
+    // Both traces are the same, but 1.36 now behaves like 1.37.
+    let moved = [section("b", &["v1.37.2", "v1.36.3"], "a"), section("a", &["v1.35.4"], "a")];
+    expect(&[&moved[0], &moved[1]], &["zero/one 1.36"])
 }
 
 fn text_of(output: &[u8]) -> String {
@@ -244,17 +234,15 @@ impl Machine {
         Ok(fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755))?)
     }
 
-    /// Copies `ci/record` and `ci/verify-recorded`, and writes recorded traces.
-    fn copy_scripts_of_recording(&self, traces: &[(&str, String)]) -> Result<(), Failed> {
+    /// Copies `ci/record` and `ci/verify-recorded`, and writes the recorded traces of a fixture.
+    fn copy_scripts_of_recording(&self, id: &str, traces: &str) -> Result<(), Failed> {
         fs::create_dir_all(self.path("ci"))?;
         for script in ["ci/record", "ci/verify-recorded"] {
             fs::copy(support::repository().join(script), self.path(script))?;
         }
-        for (path, text) in traces {
-            let path = self.path("suites/recorded").join(path);
-            fs::create_dir_all(path.parent().ok_or("a folder")?)?;
-            fs::write(path, format!("{text}\n"))?;
-        }
+        let path = self.path("suites/recorded").join(format!("{id}.trace"));
+        fs::create_dir_all(path.parent().ok_or("a folder")?)?;
+        fs::write(path, traces)?;
         self.program("path/git", "exit 0\n")
     }
 
@@ -324,8 +312,8 @@ impl NightlyWorkflow {
         let workflow = yaml(".github/workflows/nightly.yaml")?;
         assert_eq!(workflow["defaults"]["run"]["shell"], "bash");
         let machine = Machine::new()?;
-        let header = r#"{"scenario":"a/b","hash":"1","body":"2","builds":[{"version":"v1.37.2"}]}"#;
-        machine.copy_scripts_of_recording(&[("a/b/v1.37.trace", header.to_owned())])?;
+        let traces = "scenario a/b 1\nengine upstream\nrelease v1.37.2 3\nbody 2\n{}\n";
+        machine.copy_scripts_of_recording("a/b", traces)?;
         Ok(NightlyWorkflow { workflow, machine })
     }
 

@@ -33,12 +33,14 @@ use std::sync::Arc;
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::recorded::Recording;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::free_run;
 use kube_lockstep_sim::trace::header::Build;
 use kube_lockstep_sim::trace::{Trace, text};
 use serde_json::Value;
+use support::trace_file;
 
 /// The command in the repository, where `./fixtures` is found.
 fn kube_lockstep(arguments: &[&str]) -> Command {
@@ -125,7 +127,7 @@ fn an_unmet_expectation_exits_with_1_and_names_its_line() {
 fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String) {
     let root = tempfile::tempdir().expect("a folder can be made");
     let fixtures = root.path().join("fixtures");
-    let traces = root.path().join("suites/recorded/doubles");
+    let traces = root.path().join("suites/recorded");
     for folder in [&fixtures, &traces] {
         fs::create_dir_all(folder).expect("a folder can be made");
     }
@@ -138,7 +140,9 @@ fn repository_with_a_trace(change: fn(&mut Trace)) -> (tempfile::TempDir, String
     let version = "v1.37.2".parse().expect("it is a version");
     let build = Build { version, sources: "0123456789abcdef".to_owned() };
     let recorded = text::write(&trace, &[build]).expect("a trace can be written");
-    fs::write(traces.join("v1.37.trace"), recorded).expect("a file can be written");
+    let recording = Recording::new(recorded).expect("a header");
+    fs::write(traces.join("doubles.trace"), trace_file::write(&[recording]))
+        .expect("a file can be written");
     let fixtures = text(&fixtures).to_owned();
     (root, fixtures)
 }

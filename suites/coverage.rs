@@ -245,7 +245,8 @@ fn recommender_evidence_of(scenario: &Arc<VpaScenario>) -> Vec<String> {
     let release = VpaRelease::NEWEST;
     let traces = Traces::Folder(support::repository().join(recorded::FOLDER));
     let mut engine = RecordedRecommender::new(traces, release);
-    let Some(observed) = run_recommender(scenario, &mut engine, &[]).recommender else {
+    let outcome = run_recommender(scenario, &mut engine, &[]);
+    let Some(observed) = outcome.recommender().cloned() else {
         return Vec::new();
     };
     let mut run = free_recommender_run(scenario, release, &|_| true);

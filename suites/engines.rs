@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     suite.test_with(&upstream, "an_engine_may_log_without_end", may_log);
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
+    suite.test("an_engine_receives_steps_before_its_answers_are_awaited", receives_steps_early);
     suite.run()
 }
 
@@ -320,6 +321,25 @@ fn leaves_a_child() -> Result<(), Failed> {
     assert!(why.contains("it exited before it answered (exit status: 4)"), "{why}");
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     assert!(!is_running(&child), "a child is still running");
+    Ok(())
+}
+
+/// The engine works while the next steps are predicted.
+fn receives_steps_early() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let received = folder.path().join("received");
+    let write = format!("echo \"$line\" >'{}'; cat >/dev/null", received.display());
+    let fake = fake(&format!("{HELLO}\n{OPENED}\n{write}"));
+    let mut engine = Upstream::new(fake.program.clone(), Release::NEWEST);
+    let mut session = engine.open(&a_fixture())?;
+    for seconds in 0..500 {
+        session.send(&Step { until: Time::from_secs(seconds), ..Step::default() })?;
+    }
+    let begin = Instant::now();
+    while !received.exists() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "no step was received");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     Ok(())
 }
 

@@ -26,8 +26,11 @@ use base64::prelude::BASE64_STANDARD;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_report::Report as _;
 use kube_lockstep_report::html::Html;
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
-use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict, free_run};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::compare::{Controller, Divergence, EntryList, FieldDifference, FieldPath};
+use kube_lockstep_sim::run::{
+    ControllerRun, Event, FreeRun, HpaRun, Outcome, Setting, Summary, Verdict, free_run,
+};
 use libtest_mimic::Failed;
 use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::Value;
@@ -379,25 +382,29 @@ fn releases() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The run of an engine that does what the model predicts.
+fn hpa_run(scenario: &Arc<Scenario>, run: &FreeRun) -> ControllerRun {
+    let derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
+    ControllerRun::Hpa(HpaRun { scenario: scenario.clone(), trace: run.trace.clone(), derivations })
+}
+
 fn divergence() -> Result<(), Failed> {
     let path = support::repository().join(format!("fixtures/{FIRST}.yaml"));
     let scenario = support::load(&path);
     let run = free_run(&scenario, Release::NEWEST);
     let tick = 41;
     let at = run.ticks[tick - 1].observation.at;
-    let field = |field: &str, model: &str, upstream: &str| FieldDifference {
-        field: field.to_owned(),
-        model: model.to_owned(),
-        upstream: upstream.to_owned(),
-    };
-    let fields = vec![field("status.desiredReplicas", "7", "3"), field("events[0]", "<none>", "&")];
-    let mut outcome = Outcome::new(FIRST, Verdict::Diverges(Divergence { tick, at, fields }));
+    let fields = vec![
+        FieldDifference::new(FieldPath::DesiredReplicas, "7", "3"),
+        FieldDifference::new(FieldPath::Entry(EntryList::Events, 0), "<none>", "&"),
+    ];
+    let divergence = Divergence::new(Controller::Hpa, tick, at, fields);
+    let why = run.ticks[tick - 1].derivation.summary();
+    let divergence = Divergence { why, ..divergence };
+    let mut outcome = Outcome::new(FIRST, Verdict::Diverges(divergence));
     outcome.engine = "upstream".into();
     outcome.release = "1.37".to_owned();
-    outcome.why = run.ticks.iter().map(|tick| tick.derivation.summary()).collect();
-    outcome.derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
-    outcome.trace = run.trace;
-    outcome.scenario = Some(Arc::clone(&scenario));
+    outcome.controllers = vec![hpa_run(&scenario, &run)];
     let page = page_of(outcome)?;
     let document = parse(&page)?;
     let section = sections(&document)[0];
@@ -572,9 +579,7 @@ fn huge() -> Result<(), Failed> {
         let verdict = if is_last { Verdict::Unmet } else { Verdict::Conforms };
         let mut outcome = Outcome::new(format!("many/{index}"), verdict);
         outcome.release = "1.37".to_owned();
-        outcome.derivations = run.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
-        outcome.trace = run.trace.clone();
-        outcome.scenario = Some(Arc::clone(&scenario));
+        outcome.controllers = vec![hpa_run(&scenario, &run)];
         report.event(&Event::Finished(Box::new(outcome)))?;
     }
     report.event(&Event::Ended(Summary::default()))?;

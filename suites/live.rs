@@ -99,17 +99,19 @@ fn live(path: &Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
 
     if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
         // A scenario that is skipped during its run has a trace up to that point.
-        let has_trace = !outcome.trace.ticks.is_empty() || !outcome.trace.api.is_empty();
-        let trace = has_trace.then_some(&outcome.trace);
+        let run = outcome.hpa();
+        let trace = run.map(|run| &run.trace);
+        let trace = trace.filter(|trace| !trace.ticks.is_empty() || !trace.api.is_empty());
         let folder = support::repository().join(recorded::FOLDER);
         // What is left to chance differs from the recorded trace, which shows another outcome.
-        let is_random = outcome.derivations.iter().flatten().any(|it| it.random_part.is_some());
+        let is_random = run
+            .is_some_and(|run| run.derivations.iter().flatten().any(|it| it.random_part.is_some()));
         let stays = is_random
             && (Mode::get() == Mode::Compare || is_as_recorded(&scenario, build, &folder));
         if !stays {
             recording::compare(&folder, &scenario, build, trace, Mode::get())?;
         }
-        let trace = outcome.recommender.as_ref().map(|run| &run.trace);
+        let trace = outcome.recommender().map(|run| &run.trace);
         recording::compare_beside_hpa(&folder, &scenario, build, trace, Mode::get())?;
     }
     support::still_disagrees(&outcome, &known)?;

@@ -483,7 +483,11 @@ impl Altered {
                 format!("{name}_diverges{suffix}"),
                 move |engine| match run(name, fixture, release, &engine)? {
                     Verdict::Diverges(divergence) => {
-                        assert_eq!(divergence.fields[0].field, *field, "{divergence:?}");
+                        assert_eq!(
+                            divergence.fields[0].field.to_string(),
+                            *field,
+                            "{divergence:?}"
+                        );
                         Ok(())
                     }
                     verdict => Err(format!("{verdict:?}").into()),

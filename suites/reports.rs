@@ -15,9 +15,12 @@ use kube_lockstep_report::junit::Junit;
 use kube_lockstep_report::markdown::Markdown;
 use kube_lockstep_report::terminal::{Layout, Terminal};
 use kube_lockstep_report::{CutOff, Report};
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
 use kube_lockstep_sim::expect::{Unmet, UnmetTick, UnmetValue};
-use kube_lockstep_sim::run::{Event, KnownHit, Outcome, Setting, Summary, Verdict};
+use kube_lockstep_sim::run::{
+    ControllerRun, Event, HpaRun, KnownHit, Outcome, Setting, Summary, Verdict,
+};
+use kube_lockstep_sim::trace::Trace;
 
 const LAYOUT: Layout = Layout { columns: 100, verbose: false, progress: false };
 
@@ -65,22 +68,23 @@ fn tick(number: i64, current: i32, desired: i32) -> Observation {
 }
 
 fn difference(field: &str, model: &str, upstream: &str) -> FieldDifference {
-    FieldDifference {
-        field: field.to_owned(),
-        model: model.to_owned(),
-        upstream: upstream.to_owned(),
-    }
+    FieldDifference::new(field.to_owned(), model, upstream)
 }
+
+/// Any scenario.
+const FIXTURE: &str =
+    include_str!("../fixtures/stabilization/downscale-window-holds-the-highest.yaml");
 
 const WHY: &str = "resource cpu 40% of 50% (ratio 0.8, 7 ready) -> 6; stabilize: 7 recommended at \
                    t=15s, 45s old, window 5m -> 7";
 
 fn diverging(id: &str, fields: Vec<FieldDifference>) -> Outcome {
-    let divergence = Divergence { tick: 5, at: Time::from_secs(60), fields };
+    let divergence = Divergence::new(Controller::Hpa, 5, Time::from_secs(60), fields);
+    let divergence = Divergence { why: WHY.to_owned(), ..divergence };
     let mut outcome = outcome(id, Verdict::Diverges(divergence));
     outcome.ticks = 5;
     outcome.not_compared = 16;
-    outcome.trace.ticks = vec![
+    let ticks = vec![
         tick(0, 7, 7),
         tick(1, 7, 7),
         tick(2, 7, 7),
@@ -90,7 +94,12 @@ fn diverging(id: &str, fields: Vec<FieldDifference>) -> Outcome {
         tick(6, 6, 5),
         tick(7, 5, 5),
     ];
-    outcome.why = vec![WHY.to_owned(); 8];
+    let trace = Trace { ticks, ..Trace::default() };
+    let derivations = vec![None; trace.ticks.len()];
+    let no_files = |_: &str| Err("".into());
+    let scenario = kube_lockstep_scenario::parse("fixture.yaml", FIXTURE, &no_files);
+    let scenario = Arc::new(scenario.expect("a scenario"));
+    outcome.controllers = vec![ControllerRun::Hpa(HpaRun { scenario, trace, derivations })];
     outcome
 }
 
@@ -137,7 +146,7 @@ fn api_answer() -> Outcome {
     let refused = "refused: HorizontalPodAutoscaler.autoscaling \"web\" is invalid: \
                    spec.maxReplicas: Invalid value: 0: must be greater than 0";
     let fields = vec![difference("api", "stored {\"maxReplicas\":0}", refused)];
-    let divergence = Divergence { tick: 0, at: Time::ZERO, fields };
+    let divergence = Divergence::new(Controller::Hpa, 0, Time::ZERO, fields);
     let mut outcome = outcome("edits/max-of-zero", Verdict::Diverges(divergence));
     outcome.ticks = 0;
     outcome.engine = "recorded".into();

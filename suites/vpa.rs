@@ -8,6 +8,7 @@
 mod support;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,8 @@ use kube_lockstep_fuzz::recommender::{script, shrink};
 use kube_lockstep_fuzz::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
 use kube_lockstep_scenario::vpa::{VpaScenario, script_to_yaml};
 use kube_lockstep_scenario::{AnyScenario, parse_any};
-use kube_lockstep_sim::compare::recommender::{RunDifference, logs, runs};
+use kube_lockstep_sim::compare::FieldDifference;
+use kube_lockstep_sim::compare::recommender::{logs, runs};
 use kube_lockstep_sim::engine::model_recommender::ModelRecommender;
 use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Vpa};
 use kube_lockstep_sim::run::recommender::predicted;
@@ -38,6 +40,7 @@ use kube_lockstep_sim::trace::recommender::Entry;
 use kube_lockstep_sim::world::recommender::script as recommender_script;
 use libtest_mimic::Failed;
 use support::recording::{self, Mode};
+use support::trace_file;
 use support::trials::{self, Suite};
 use tokio_util::sync::CancellationToken;
 
@@ -161,8 +164,16 @@ fn add_fixtures(suite: &mut Suite) {
                     folders.push(path);
                     continue;
                 }
-                let id = below.strip_prefix(&folder)?.to_string_lossy().into_owned();
-                assert!(ids.contains(&id), "{}: there is no such fixture", path.display());
+                let below = path.strip_prefix(&folder)?.to_string_lossy().into_owned();
+                let id =
+                    below.strip_suffix(".trace").ok_or_else(|| format!("{below} is no trace"))?;
+                assert!(ids.contains(id), "{below}: there is no such fixture");
+                let recordings = Traces::Folder(folder.clone()).read(id)?;
+                let is_as_written = fs::read_to_string(&path)? == trace_file::write(&recordings);
+                assert!(is_as_written, "{below} was edited; run `ci/record {id}`");
+                for recording in &recordings {
+                    recording.recommender_trace()?;
+                }
             }
         }
         Ok(())
@@ -208,10 +219,10 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
     if !matches!(outcome.verdict, Verdict::Inconclusive { .. }) {
         let version = build::version(Artifact::Recommender, release).ok_or("no such release")?;
         let build = Build {
-            version: version.parse()?,
+            version: version.replacen('v', "vpa-", 1).parse()?,
             sources: build::sources_hash(Artifact::Recommender, release),
         };
-        let trace = outcome.recommender.as_ref().map(|run| &run.trace);
+        let trace = outcome.recommender().map(|run| &run.trace);
         let folder = support::repository().join(FOLDER);
         let entries = predicted(&scenario, VpaRules::of(release));
         let mut writes = entries.iter().flat_map(writes);
@@ -219,7 +230,7 @@ fn live(path: &Path, program: PathBuf, release: VpaRelease) -> Result<(), Failed
         let keeps = writes.any(is_random_in_its_bits)
             && (Mode::get() != Mode::Record || is_recorded(&scenario, release));
         let trace = trace.filter(|_| !keeps);
-        if trace.is_none() && outcome.recommender.is_some() {
+        if trace.is_none() && outcome.recommender().is_some() {
             return conforms(&scenario, &mut engine).map(drop);
         }
         // The releases of a fixture share files.
@@ -252,7 +263,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// A difference, with the time of the run.
-type Found = (Time, Vec<RunDifference>);
+type Found = (Time, Vec<FieldDifference>);
 
 /// The engine of a comparison.
 trait Other {
@@ -328,8 +339,7 @@ fn difference(predicted: &Stepped, observed: &Stepped, until: Time) -> Option<Fo
     let (ours, theirs) = (times(predicted), times(observed));
     if ours != theirs {
         let (model, observed) = (format!("{ours:?}"), format!("{theirs:?}"));
-        let field = "times of runs".to_owned();
-        return Some((until, vec![RunDifference { field, model, observed }]));
+        return Some((until, vec![FieldDifference::new("times of runs", model, observed)]));
     }
     let mut pairs = predicted.runs.iter().zip(&observed.runs);
     pairs.find_map(|(ours, theirs)| {

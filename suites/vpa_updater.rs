@@ -320,7 +320,7 @@ fn altered_answers_diverge(program: &Path, release: VpaRelease) -> Result<(), Fa
             Verdict::Diverges(divergence) => divergence.fields.first(),
             _ => None,
         });
-        let fields: Vec<&str> = fields.map(|it| it.field.as_str()).collect();
+        let fields: Vec<String> = fields.map(|it| it.field.to_string()).collect();
         if fields.is_empty() || !fields.iter().all(|found| found.starts_with(field)) {
             return Err(format!("expected differences of `{field}`, found {fields:?}").into());
         }

@@ -18,7 +18,7 @@ use super::setting::Setting;
 use kube_autoscaler_models::rules::{Release, Releases, Rules};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_report::comparison::{
-    ComparisonRow, Figures, Reference, columns_help, comparison, not_compared,
+    ComparisonRow, Figures, Reference, SettingName, columns_help, comparison, not_compared,
 };
 use kube_lockstep_report::first_difference::FirstDifference;
 use kube_lockstep_report::html::{Compared, Comparison};
@@ -112,10 +112,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     notes.iter().for_each(|note| predictions.add_note(note));
     for Subject { scenario, settings: others } in &subjects {
-        let name = |setting: &str| match several {
-            true if settings.is_empty() => scenario.id.clone(),
-            true => format!("{}: {setting}", scenario.id),
-            false => setting.to_owned(),
+        let name = |setting: &str| SettingName {
+            scenario: several.then(|| scenario.id.clone()),
+            setting: (!several || !settings.is_empty()).then(|| setting.to_owned()),
         };
         predictions.add(&name(CURRENT), &scenario.path, scenario, args)?;
         for (setting, scenario) in others {
@@ -148,7 +147,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 /// The scenario with the noise of a repeated run, which is counted from 0.
-fn of_run(scenario: &Arc<Scenario>, name: &str, run: u32) -> Result<Arc<Scenario>, Failure> {
+fn of_run(
+    scenario: &Arc<Scenario>,
+    name: &SettingName,
+    run: u32,
+) -> Result<Arc<Scenario>, Failure> {
     if run == 0 {
         return Ok(scenario.clone());
     }
@@ -271,7 +274,7 @@ fn listed(mut parts: Vec<String>) -> String {
 }
 
 /// A note on metrics of a setting that the first row has no target for.
-fn note_on_metrics(setting: &str, lacking: &[Arc<str>]) -> Option<String> {
+fn note_on_metrics(setting: &SettingName, lacking: &[Arc<str>]) -> Option<String> {
     (!lacking.is_empty()).then(|| {
         format!(
             "{setting}: the first row has no comparable target for {}, so `missing`, `above`, \
@@ -288,7 +291,7 @@ impl Predictions {
     /// Adds a scenario: one row for each release and run.
     fn add(
         &mut self,
-        setting: &str,
+        setting: &SettingName,
         about: &str,
         scenario: &Arc<Scenario>,
         args: &Args,
@@ -301,7 +304,7 @@ impl Predictions {
             for number in 0..args.runs {
                 let scenario = of_run(scenario, setting, number)?;
                 let row = ComparisonRow {
-                    setting: setting.to_owned(),
+                    setting: setting.to_string(),
                     namespace: scenario.namespace.to_string(),
                     hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
                     release: release.to_string(),

@@ -20,9 +20,9 @@ use kube_lockstep_report::html;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::Vpa;
-use kube_lockstep_sim::run::Verdict;
 use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
+use kube_lockstep_sim::run::{ControllerRun, Verdict};
 use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 
 /// Compares the scenarios of VPAs on two releases.
@@ -114,9 +114,9 @@ fn behavior(
         .prepare(release, &limits, &mut progress)
         .map_err(|error| unknown(why_not_live(error, release)))?;
     let outcome = run_recommender(scenario, &mut *engine.make(), &[]);
-    match (outcome.verdict, outcome.recommender) {
+    match (outcome.verdict, outcome.controllers.into_iter().next()) {
         (Verdict::Inconclusive { why, .. } | Verdict::Skipped { why }, _) => Err(unknown(why)),
-        (_, Some(run)) => Ok(run.trace),
-        (_, None) => Err(unknown("upstream has no runs".to_owned())),
+        (_, Some(ControllerRun::Recommender(run))) => Ok(run.trace),
+        (_, _) => Err(unknown("upstream has no runs".to_owned())),
     }
 }

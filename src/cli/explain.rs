@@ -234,7 +234,7 @@ fn compare_recommender(
 
 /// The outcome of a checkout up to a tick, as text.
 fn up_to(outcome: &Outcome, checkout: &Checkout, tick: usize) -> String {
-    let later = matches!(&outcome.verdict, Verdict::Diverges(it) if it.tick > tick);
+    let later = matches!(&outcome.verdict, Verdict::Diverges(it) if it.scenario_tick() > tick);
     let setting = Setting {
         engine: outcome.engine.clone(),
         release: outcome.release.clone(),

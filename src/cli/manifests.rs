@@ -26,7 +26,7 @@ use kube_lockstep_manifests::{
 use kube_lockstep_report::style::{WARN, paint};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_scenario::{AnyScenario, Diagnostic, Hint, Scenario, on_a_command_line};
+use kube_lockstep_scenario::{AnyScenario, Diagnostic, Hint, Scenario};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -416,12 +416,12 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
         loads.borrow_mut().push(path.to_owned());
         read_load(path)
     };
-    let parsed = scenario::parse_any(&draft.file, &draft.to_yaml(), &read);
+    let parsed = scenario::parse_draft(&draft.file, &draft.to_yaml(), &read);
     let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
     let (id, line) = (draft.name.clone(), draft.line);
     // The user never sees the text of a draft, so its line numbers are left out.
     let notes = |of_scenario: &[Diagnostic]| {
-        let of_scenario = of_scenario.iter().map(|note| on_a_command_line(&note.what));
+        let of_scenario = of_scenario.iter().map(|note| note.what.clone());
         draft.notes.iter().cloned().chain(of_scenario).map(Diagnostic::new).collect()
     };
     Ok(match scenario {
@@ -443,7 +443,7 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
 /// The error of an invalid draft, which reads these recorded loads.
 fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
     let hints: BTreeSet<String> = error.problems.iter().filter_map(Diagnostic::hint_text).collect();
-    let hint = hints.first().filter(|_| hints.len() == 1).map(|hint| on_a_command_line(hint));
+    let hint = hints.first().filter(|_| hints.len() == 1).cloned();
     // The scenario has the same files: editing the scenario does not fix them.
     let is_of_a_load =
         |problem: &Diagnostic| loads.iter().any(|path| problem.what.starts_with(path.as_str()));
@@ -452,8 +452,8 @@ fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
                     editing";
         (!error.problems.iter().all(is_of_a_load)).then(|| hint.to_owned())
     });
-    let what = error.problems.iter().map(|problem| on_a_command_line(&problem.what));
-    let what = what.collect::<Vec<_>>().join("; ");
+    let what: Vec<&str> = error.problems.iter().map(|problem| &*problem.what).collect();
+    let what = what.join("; ");
     let what = format!("{}: {} {}: {what}", draft.file, draft.kind, draft.name);
     Failure::usage(what).with_hint(hint.map(Hint::from))
 }

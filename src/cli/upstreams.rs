@@ -16,7 +16,7 @@ use kube_lockstep_engines::upstream;
 use kube_lockstep_engines::upstream::prepare_recommender;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::{Engine, EngineError};
-use kube_lockstep_sim::run::{Verdict, run_one};
+use kube_lockstep_sim::run::{ControllerRun, Verdict, run_one};
 use kube_lockstep_sim::trace::Trace;
 
 /// The behavior of a scenario on a release.
@@ -98,13 +98,12 @@ impl Upstreams {
             Ok(engine) => run_one(scenario, &mut **engine, &[]),
             Err(why) => return Behavior::Unknown(why.clone()),
         };
-        match outcome.verdict {
-            Verdict::Skipped { why } => Behavior::Unsupported(why),
-            Verdict::Inconclusive { why, .. } => Behavior::Unknown(why),
+        match (outcome.verdict, outcome.controllers.into_iter().next()) {
+            (Verdict::Skipped { why }, _) => Behavior::Unsupported(why),
+            (Verdict::Inconclusive { why, .. }, _) => Behavior::Unknown(why),
             // The model's prediction does not matter here.
-            Verdict::Conforms | Verdict::Diverges(_) | Verdict::Unmet => {
-                Behavior::Trace(outcome.trace)
-            }
+            (_, Some(ControllerRun::Hpa(run))) => Behavior::Trace(run.trace),
+            (_, _) => Behavior::Unknown("upstream has no reconciles".to_owned()),
         }
     }
 }

@@ -1,77 +1,120 @@
-//! The fields of VPAs in upstream's CRD, as `crates/scenario/src/custom_resource.rs` reads them.
+//! The types of VPAs in upstream's CRD, as `crates/scenario/src/api_schema.rs` reads them.
 
 use std::collections::BTreeMap;
 
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
-/// Prints the fields of the version `v1`: each on a line, below the field that contains it.
-pub(super) fn of_vpas(definitions: &[Value]) -> Result<String, Failed> {
+/// The types by name: the words after the name, and the fields.
+type Types = BTreeMap<String, (Vec<String>, Vec<String>)>;
+
+/// Prints the types of the version `v1`: each on a line, above its fields.
+pub(super) fn types_of_vpas(definitions: &[Value]) -> Result<String, Failed> {
     const KIND: &str = "VerticalPodAutoscaler";
     let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == KIND);
     let definition = definition.ok_or("there is no CRD of VPAs")?;
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let version = versions.into_iter().find(|version| version["name"] == "v1");
     let version = version.ok_or("the CRD has no version v1")?;
+    let mut types = Types::new();
+    words_of(KIND, &version["schema"]["openAPIV3Schema"], &mut types)?;
     let mut out = String::new();
-    print(KIND, &version["schema"]["openAPIV3Schema"], 0, &mut out)?;
+    for (name, (words, fields)) in types {
+        let words: Vec<String> = std::iter::once(name).chain(words).collect();
+        out.push_str(&format!("{}\n", words.join(" ")));
+        fields.iter().for_each(|field| out.push_str(&format!(" {field}\n")));
+    }
     Ok(out)
 }
 
-/// Prints a schema and, with one more space, those below it.
-fn print(name: &str, schema: &Value, depth: usize, out: &mut String) -> Result<(), Failed> {
-    let indent = " ".repeat(depth);
-    // An API server ignores the status on creation.
-    if depth == 1 && name == "status" {
-        out.push_str(&format!("{indent}{name} any\n"));
-        return Ok(());
-    }
-    let keywords: BTreeMap<&String, &Value> = schema.as_object().into_iter().flatten().collect();
-    let is_int_or_string = schema["x-kubernetes-int-or-string"] == true;
-    let type_ = if is_int_or_string { "int-or-string" } else { text(&schema["type"])? };
-    let mut words = vec![name.to_owned(), type_.to_owned()];
-    for (keyword, value) in keywords {
+/// The words of a field: its type, and the limits of its value. Adds the types with fields.
+fn words_of(path: &str, schema: &Value, types: &mut Types) -> Result<Vec<String>, Failed> {
+    let mut limits = Vec::new();
+    let mut of_type = Vec::new();
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
         match keyword.as_str() {
-            "description" | "type" | "properties" | "items" | "additionalProperties" => {}
-            "x-kubernetes-int-or-string" | "x-kubernetes-validations" => {}
+            "description" | "type" | "format" | "properties" | "items" => {}
+            "additionalProperties" | "x-kubernetes-int-or-string" => {}
             // It matters to server-side apply only.
             "x-kubernetes-map-type" => {}
             "anyOf" if *value == json!([{"type": "integer"}, {"type": "string"}]) => {}
-            "format" | "pattern" => words.push(format!("{keyword}={}", text(value)?)),
-            "minimum" => words.push(format!("{keyword}={value}")),
-            "enum" | "required" => {
-                let values = value.as_array().into_iter().flatten().map(text);
-                let values: Vec<&str> = values.collect::<Result<_, _>>()?;
-                words.push(format!("{keyword}={}", values.join(",")));
+            "pattern" => limits.push(format!("{keyword}={}", text(value)?)),
+            "minimum" => limits.push(format!("{keyword}={value}")),
+            "enum" => limits.push(format!("{keyword}={}", list(value)?)),
+            "required" => of_type.insert(0, format!("{keyword}={}", list(value)?)),
+            "x-kubernetes-validations" => {
+                let rules = value.as_array().into_iter().flatten().map(rule);
+                of_type.extend(rules.collect::<Result<Vec<_>, _>>()?);
             }
-            other => return Err(format!("{name}: {other} is not in the table").into()),
+            other => return Err(format!("{path}: {other} is not in the table").into()),
         }
     }
-    if words.iter().any(|word| word.contains(' ')) {
-        return Err(format!("a word of {words:?} contains a space").into());
-    }
-    out.push_str(&format!("{indent}{}\n", words.join(" ")));
-    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
-        if rule.as_object().is_some_and(|fields| fields.len() > 2) {
-            return Err(format!("{name}: a rule has more than a message: {rule}").into());
+    limits.sort_unstable();
+    let (items, values) = (&schema["items"], &schema["additionalProperties"]);
+    let is_int_or_string = schema["x-kubernetes-int-or-string"] == true;
+    let mut words = match schema["type"].as_str().unwrap_or_default() {
+        _ if is_int_or_string => vec!["int-or-string".to_owned()],
+        "integer" => vec![text(&schema["format"])?.to_owned()],
+        "array" => prefixed("[]", words_of(&format!("{path}[]"), items, types)?),
+        "object" if values.is_object() => {
+            prefixed("map[string]", words_of(&format!("{path}.*"), values, types)?)
         }
-        out.push_str(&format!(
-            "{indent} = {} # {}\n",
-            text(&rule["rule"])?,
-            text(&rule["message"])?
-        ));
+        "object" => {
+            let fields = fields_of(path, schema, types)?;
+            types.insert(path.to_owned(), (std::mem::take(&mut of_type), fields));
+            vec![path.to_owned()]
+        }
+        other => vec![other.to_owned()],
+    };
+    words.extend(limits);
+    if !of_type.is_empty() || words.iter().any(|word| word.is_empty() || word.contains(' ')) {
+        return Err(format!("{path}: {words:?} and {of_type:?} are not in the table").into());
     }
+    Ok(words)
+}
+
+/// The words of each field of a type.
+fn fields_of(path: &str, schema: &Value, types: &mut Types) -> Result<Vec<String>, Failed> {
     let fields: BTreeMap<&String, &Value> =
         schema["properties"].as_object().into_iter().flatten().collect();
+    let mut all = Vec::new();
     for (name, schema) in fields {
-        print(name, schema, depth + 1, out)?;
+        let is_at_the_top = !path.contains('.');
+        let words = match name.as_str() {
+            // An API server decodes the metadata as those of all objects.
+            "metadata" if is_at_the_top => "v1.ObjectMeta".to_owned(),
+            // An API server ignores the status on creation.
+            "status" if is_at_the_top => "any".to_owned(),
+            _ => words_of(&format!("{path}.{name}"), schema, types)?.join(" "),
+        };
+        all.push(format!("{name} {words}"));
     }
-    for (name, keyword) in [("[]", "items"), ("*", "additionalProperties")] {
-        if schema[keyword].is_object() {
-            print(name, &schema[keyword], depth + 1, out)?;
-        }
+    Ok(all)
+}
+
+fn prefixed(prefix: &str, mut words: Vec<String>) -> Vec<String> {
+    words[0].insert_str(0, prefix);
+    words
+}
+
+/// A rule in CEL, without its message, which follows from the rule.
+fn rule(rule: &Value) -> Result<String, Failed> {
+    let parts = text(&rule["rule"])?.strip_prefix("(self.").and_then(|rest| {
+        let (field, rest) = rest.split_once(" == '")?;
+        let (value, rest) = rest.split_once("') == has(self.")?;
+        Some((field, value, rest.strip_suffix(')')?))
+    });
+    let (field, value, required) = parts.ok_or_else(|| format!("{rule} is not in the table"))?;
+    let message = format!("{required} is required when {field} is {value} and forbidden otherwise");
+    if *rule != json!({"rule": rule["rule"], "message": message}) {
+        return Err(format!("a rule has more than its usual message: {rule}").into());
     }
-    Ok(())
+    Ok(format!("iff={field}:{value}:{required}"))
+}
+
+fn list(value: &Value) -> Result<String, Failed> {
+    let values = value.as_array().into_iter().flatten().map(text);
+    Ok(values.collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
 fn text(value: &Value) -> Result<&str, Failed> {

@@ -1,14 +1,14 @@
 //! Pages of scenarios with an HPA and a VPA, and of several predictions.
 
 use kube_autoscaler_models::rules::Release;
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
 use kube_lockstep_sim::run::recommender::RecommenderRun;
-use kube_lockstep_sim::run::{Outcome, Verdict, free_run};
+use kube_lockstep_sim::run::{ControllerRun, HpaRun, Outcome, Verdict, free_run};
 use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 use libtest_mimic::Failed;
 use roxmltree::{Document, Node};
 
-use super::recommender::check_figure as check_vpa;
+use super::recommender::{check_figure as check_vpa, target_of_cpu};
 use super::{
     check_figure, data, page, page_of, parse, run, sections, support, text, ticks, with_class,
 };
@@ -55,23 +55,20 @@ pub(super) fn divergence() -> Result<(), Failed> {
     let vpa = free.vpa.as_ref().ok_or("no VPA")?;
     let run = 3;
     let at = vpa.snapshots()[run - 1].at;
-    let field = FieldDifference {
-        field: format!("run {run} of the recommender: default/web target.cpu of app"),
-        model: "296m".to_owned(),
-        upstream: "300m".to_owned(),
-    };
-    let divergence = Divergence { tick: 5, at, fields: vec![field] };
+    let fields = vec![FieldDifference::new(target_of_cpu(), "296m", "300m")];
+    let divergence = Divergence::new(Controller::Recommender, run, at, fields);
+    let divergence = Divergence { ticks_of_hpa: Some(5), ..divergence };
     let mut outcome = Outcome::new(BOTH, Verdict::Diverges(divergence));
     outcome.engine = "upstream".into();
     outcome.release = "1.37".to_owned();
-    outcome.derivations = free.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
-    outcome.recommender = Some(Box::new(RecommenderRun {
+    let recommender = ControllerRun::Recommender(RecommenderRun {
         scenario: vpa.scenario.clone(),
         trace: RecommenderTrace::default(),
         snapshots: vpa.snapshots().to_vec(),
-    }));
-    outcome.trace = free.trace;
-    outcome.scenario = Some(scenario);
+    });
+    let derivations = free.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
+    let hpa = ControllerRun::Hpa(HpaRun { scenario, trace: free.trace, derivations });
+    outcome.controllers = vec![hpa, recommender];
     let page = page_of(outcome)?;
     let document = parse(&page)?;
     let [hpas, vpas] = figures(&document);

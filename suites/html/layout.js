@@ -40,6 +40,10 @@ while (walker.nextNode()) {
   }
 }
 
+seen.labels = texts
+  .filter(({ parent }) => parent.closest('.plot, .strip'))
+  .map(({ box }) => [box.left, box.top, box.width, box.height]);
+
 const width = page.documentElement.clientWidth;
 if (page.documentElement.scrollWidth > width) faults.add('outside: the page scrolls sideways');
 const isOutside = (box) => box.left < -1 || box.right > width + 1;

@@ -1,9 +1,10 @@
 //! Screenshots of pages, compared with those in `docs/images`.
 //!
-//! The fonts of machines differ, so that only charts are compared by their pixels: the place of each
-//! chart is stored in the picture, so that it is found where other fonts move it to. The texts of the
-//! page are stored too, and compared. The browser is asked whether the layout has faults: texts and
-//! charts outside the page, clipped or overlapping texts, and marks that differ from their keys.
+//! The fonts of machines differ, so that only charts are compared by their pixels, without the labels
+//! in them: the places of charts and labels are stored in the picture, so that they are found where
+//! other fonts move them to. The texts of the page outside its charts are stored too, and compared. The
+//! browser is asked whether the layout has faults: texts and charts outside the page, clipped or
+//! overlapping texts, and marks that differ from their keys.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
@@ -148,8 +149,7 @@ pub(super) fn blanked_charts_are_noticed() -> Result<(), Failed> {
         let picture = Picture::read(&kept(&name))?;
         let background = shot.background();
         picture.compare(&picture, background)?;
-        let visible: Vec<Chart> =
-            picture.charts.iter().copied().filter(Chart::is_visible).collect();
+        let visible: Vec<Area> = picture.charts.iter().copied().filter(Area::is_visible).collect();
         assert!(!visible.is_empty() || shot.of_panel, "{name} has no charts");
         for chart in visible {
             let mut blanked = picture.clone();
@@ -200,12 +200,14 @@ impl Shot {
         assert!(shown.seen["marks"].as_u64() >= Some(5), "{} marks", shown.seen["marks"]);
         let charts: Vec<[f64; 4]> = serde_json::from_value(shown.seen["charts"].clone())?;
         let charts = charts.into_iter().map(|chart| {
-            let [left, top, width, height] = chart.map(|it| it.round() as usize);
-            Chart { left, top, width, height }
+            let [left, top, width, height] = chart.map(|length| length.round() as usize);
+            Area { left, top, width, height }
         });
+        let labels: Vec<[f64; 4]> = serde_json::from_value(shown.seen["labels"].clone())?;
         let mut picture = Picture::read(&shown.picture)?;
         picture.crop(self.width as usize);
         picture.charts = charts.collect();
+        picture.labels = labels.into_iter().map(Area::around).collect();
         let texts: Vec<String> = serde_json::from_value(shown.seen["texts"].clone())?;
         let version = env!("CARGO_PKG_VERSION");
         picture.texts = texts.iter().map(|text| text.replace(version, "VERSION")).collect();
@@ -213,18 +215,42 @@ impl Shot {
     }
 }
 
-/// The place of a chart in a picture; empty if it is not visible.
+/// The place of a chart or of a label in a picture, in pixels; empty if it is not visible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Chart {
+struct Area {
     left: usize,
     top: usize,
     width: usize,
     height: usize,
 }
 
-impl Chart {
+impl Area {
+    /// The area of a box with fractions of pixels; it contains the whole box.
+    fn around([left, top, width, height]: [f64; 4]) -> Area {
+        let (right, bottom) = ((left + width).ceil(), (top + height).ceil());
+        let (left, top) = (left.max(0.0).floor(), top.max(0.0).floor());
+        let [width, height] = [right - left, bottom - top].map(|length| length.max(0.0) as usize);
+        Area { left: left as usize, top: top as usize, width, height }
+    }
+
     fn is_visible(&self) -> bool {
         self.width > 0
+    }
+
+    /// The part of the other area that is in this one, relative to the corner of this one.
+    fn part(&self, other: &Area) -> Option<Area> {
+        let (left, top) = (other.left.max(self.left), other.top.max(self.top));
+        let right = (other.left + other.width).min(self.left + self.width);
+        let bottom = (other.top + other.height).min(self.top + self.height);
+        let (width, height) = (right.checked_sub(left)?, bottom.checked_sub(top)?);
+        Some(Area { left: left - self.left, top: top - self.top, width, height })
+    }
+
+    /// The place in the picture of a part of this area.
+    fn place(&self, part: &Area) -> Area {
+        let width = part.width.min(self.width.saturating_sub(part.left));
+        let height = part.height.min(self.height.saturating_sub(part.top));
+        Area { left: self.left + part.left, top: self.top + part.top, width, height }
     }
 }
 
@@ -233,13 +259,16 @@ struct Picture {
     width: usize,
     height: usize,
     pixels: Vec<[u8; 3]>,
-    charts: Vec<Chart>,
+    charts: Vec<Area>,
+    /// The texts in charts.
+    labels: Vec<Area>,
     /// The texts of the page outside its charts.
     texts: Vec<String>,
 }
 
-/// The keys under which the places of the charts and the texts are stored.
+/// The keys under which the places of charts and labels, and the texts, are stored.
 const CHARTS: &str = "charts";
+const LABELS: &str = "labels";
 const TEXTS: &str = "texts";
 
 /// The command that takes the pictures again.
@@ -258,12 +287,16 @@ impl Picture {
     fn read(path: &Path) -> Result<Picture, Failed> {
         let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut reader = png::Decoder::new(BufReader::new(file)).read_info()?;
-        let texts = &reader.info().uncompressed_latin1_text;
-        let charts = texts.iter().find(|text| text.keyword == CHARTS);
-        let charts = charts.map(|text| serde_json::from_str::<Vec<[usize; 4]>>(&text.text));
-        let charts = charts.transpose()?.unwrap_or_default().into_iter();
-        let charts =
-            charts.map(|[left, top, width, height]| Chart { left, top, width, height }).collect();
+        let areas = |key: &str| -> Result<Vec<Area>, Failed> {
+            let mut texts = reader.info().uncompressed_latin1_text.iter();
+            let Some(stored) = texts.find(|text| text.keyword == key) else {
+                return Ok(Vec::new());
+            };
+            let areas: Vec<[usize; 4]> = serde_json::from_str(&stored.text)?;
+            let areas = areas.into_iter();
+            Ok(areas.map(|[left, top, width, height]| Area { left, top, width, height }).collect())
+        };
+        let (charts, labels) = (areas(CHARTS)?, areas(LABELS)?);
         let texts = reader.info().utf8_text.iter().find(|text| text.keyword == TEXTS);
         let texts = texts.map(|text| text.get_text()).transpose()?;
         let texts = texts.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default();
@@ -272,7 +305,7 @@ impl Picture {
         let pixels = bytes.chunks_exact(info.color_type.samples()).map(|it| [it[0], it[1], it[2]]);
         let (width, height) = (info.width as usize, info.height as usize);
         let pixels = pixels.take(width * height).collect();
-        Ok(Picture { width, height, pixels, charts, texts })
+        Ok(Picture { width, height, pixels, charts, labels, texts })
     }
 
     fn write(&self, path: &Path) -> Result<(), Failed> {
@@ -280,9 +313,11 @@ impl Picture {
         let mut encoder = png::Encoder::new(file, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_compression(png::Compression::High);
-        let charts = self.charts.iter().map(|it| [it.left, it.top, it.width, it.height]);
-        let charts = serde_json::to_string(&charts.collect::<Vec<_>>())?;
-        encoder.add_text_chunk(CHARTS.to_owned(), charts)?;
+        for (key, areas) in [(CHARTS, &self.charts), (LABELS, &self.labels)] {
+            let areas = areas.iter().map(|area| [area.left, area.top, area.width, area.height]);
+            let areas = serde_json::to_string(&areas.collect::<Vec<_>>())?;
+            encoder.add_text_chunk(key.to_owned(), areas)?;
+        }
         encoder.add_itxt_chunk(TEXTS.to_owned(), serde_json::to_string(&self.texts)?)?;
         encoder.write_header()?.write_image_data(self.pixels.as_flattened())?;
         Ok(())
@@ -294,16 +329,21 @@ impl Picture {
         self.width = width;
     }
 
-    fn fill(&mut self, chart: Chart, color: [u8; 3]) {
-        for y in chart.top..chart.top + chart.height {
-            let begin = y * self.width + chart.left;
-            self.pixels[begin..begin + chart.width].fill(color);
+    fn fill(&mut self, area: Area, color: [u8; 3]) {
+        for y in area.top..area.top + area.height {
+            let begin = y * self.width + area.left;
+            self.pixels[begin..begin + area.width].fill(color);
         }
     }
 
+    /// The labels of a chart, relative to its corner.
+    fn labels_of(&self, chart: Area) -> impl Iterator<Item = Area> {
+        self.labels.iter().filter_map(move |label| chart.part(label))
+    }
+
     /// The mean color of fields of a part of the picture, from 0 to 1.
-    fn fields(&self, part: Chart, field: [usize; 2]) -> Vec<[f64; 3]> {
-        let Chart { left, top, width, height } = part;
+    fn fields(&self, part: Area, field: [usize; 2]) -> Vec<[f64; 3]> {
+        let Area { left, top, width, height } = part;
         let (columns, rows) = (width.div_ceil(field[0]), height.div_ceil(field[1]));
         let mut sums = vec![([0.0; 3], 0.0); columns * rows];
         for y in 0..height {
@@ -338,12 +378,17 @@ impl Picture {
                 return Err(format!("chart {index} has another size: {one:?}, {other:?}"));
             }
             let (width, height) = (one.width.min(other.width), one.height.min(other.height));
-            let [one, other] = [one, other].map(|chart| Chart { width, height, ..*chart });
-            let difference = difference(
-                &self.fields(one, CHART_FIELD),
-                &kept.fields(other, CHART_FIELD),
-                background.map(|it| f64::from(it) / 255.0),
-            );
+            let [one, other] = [one, other].map(|chart| Area { width, height, ..*chart });
+            let labels: Vec<Area> = self.labels_of(one).chain(kept.labels_of(other)).collect();
+            let [shown, kept] = [(self, one), (kept, other)].map(|(picture, chart)| {
+                let mut picture = picture.clone();
+                for label in &labels {
+                    picture.fill(chart.place(label), background);
+                }
+                picture.fields(chart, CHART_FIELD)
+            });
+            let background = background.map(|channel| f64::from(channel) / 255.0);
+            let difference = difference(&shown, &kept, background);
             if difference > MOST {
                 return Err(format!("chart {index} differs by {:.0}%", difference * 100.0));
             }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::rules::VpaRelease;
+use kube_autoscaler_models::vpa::{ObjectName, Resource};
 use kube_lockstep_report::Report as _;
 use kube_lockstep_report::html::Html;
-use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::vpa::{VpaScenario, VpaValue};
 use kube_lockstep_scenario::{AnyScenario, parse_any};
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::{AmountField, Controller, Divergence, FieldDifference, FieldPath};
 use kube_lockstep_sim::run::recommender::{RecommenderRun, free_recommender_run};
-use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict};
+use kube_lockstep_sim::run::{ControllerRun, Event, Outcome, Setting, Summary, Verdict};
 use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 use libtest_mimic::Failed;
 use roxmltree::Node;
@@ -191,18 +192,30 @@ fn outcome_of(scenario: Arc<VpaScenario>) -> Result<Outcome, Failed> {
     let mut outcome = Outcome::new(scenario.id.clone(), Verdict::Conforms);
     outcome.engine = "upstream".into();
     outcome.release = release.to_string();
-    outcome.recommender = Some(Box::new(RecommenderRun {
+    outcome.controllers = vec![ControllerRun::Recommender(RecommenderRun {
         scenario: Arc::clone(&scenario),
         trace: RecommenderTrace::default(),
         snapshots: run.snapshots,
-    }));
+    })];
     Ok(outcome)
+}
+
+/// The target for the cpu of the fixtures' container.
+pub(super) fn target_of_cpu() -> FieldPath {
+    FieldPath::Amount(AmountField {
+        vpa: ObjectName::new("default", "web"),
+        container: "app".into(),
+        value: VpaValue::Target,
+        resource: Resource::Cpu,
+    })
 }
 
 /// A divergence of the target is marked on its chart, and the target of the model is drawn.
 pub(super) fn divergence() -> Result<(), Failed> {
     let mut outcome = outcome(&format!("fixtures/{OOM}.yaml"))?;
-    let run = outcome.recommender.as_mut().ok_or("no run")?;
+    let Some(ControllerRun::Recommender(run)) = outcome.controllers.first_mut() else {
+        return Err("no run".into());
+    };
     let tick = 4;
     for snapshot in run.snapshots.iter_mut().skip(tick - 1) {
         let status = snapshot.statuses.values_mut().next().ok_or("no status")?;
@@ -211,14 +224,10 @@ pub(super) fn divergence() -> Result<(), Failed> {
         *cpu = Quantity::parse_stored("600m").ok();
     }
     let at = run.snapshots[tick - 1].at;
-    let field = FieldDifference {
-        field: "default/web target.cpu of app".to_owned(),
-        model: "587m".to_owned(),
-        upstream: "600m".to_owned(),
-    };
-    outcome.verdict = Verdict::Diverges(Divergence { tick, at, fields: vec![field] });
-    outcome.why = vec![String::new(); tick - 1];
-    outcome.why.push("target.cpu of app: the 90th percentile is in bucket 25".to_owned());
+    let fields = vec![FieldDifference::new(target_of_cpu(), "587m", "600m")];
+    let divergence = Divergence::new(Controller::Recommender, tick, at, fields);
+    let why = "target.cpu of app: the 90th percentile is in bucket 25".to_owned();
+    outcome.verdict = Verdict::Diverges(Divergence { why, ..divergence });
     let page = page_of(outcome)?;
     let document = parse(&page)?;
     let section = sections(&document)[0];

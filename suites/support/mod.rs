@@ -10,6 +10,7 @@ pub mod place;
 #[cfg(feature = "e2e")]
 pub mod planted;
 pub mod recording;
+pub mod trace_file;
 pub mod trials;
 
 #[cfg(feature = "clusters")]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use kube_autoscaler_models::rules::MinorVersion;
-use kube_lockstep_engines::recorded::{Recording, Traces};
+use kube_lockstep_engines::recorded::{self, Recording, Traces};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::trace::header::Build;
@@ -15,6 +15,8 @@ use kube_lockstep_sim::trace::recommender;
 use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 use kube_lockstep_sim::trace::{Trace, text};
 use similar::TextDiff;
+
+use super::trace_file;
 
 /// The environment variable with which `ci/record` requests the recording of traces.
 pub const RECORD: &str = "KUBE_LOCKSTEP_RECORD";
@@ -134,7 +136,7 @@ fn compare_recorded(
         return Ok(());
     }
     if mode == Mode::Record {
-        return write(folder, &present, &wanted).map_err(|error| error.to_string());
+        return write(folder, scenario.id, &wanted);
     }
     let Subject { id, prefix, fixture, .. } = scenario;
     let difference = difference(&present, &wanted, release);
@@ -161,7 +163,7 @@ fn wanted(
         Some(new) => builds.insert(build.version.release, (build, new)),
         None => builds.remove(&build.version.release),
     };
-    // Releases with the same trace share a file.
+    // Releases with the same trace share a section of the file.
     let mut shared: BTreeMap<&str, (Vec<Build>, &Recording)> = BTreeMap::new();
     for (build, recording) in builds.into_values() {
         let (builds, _) = shared.entry(recording.body()).or_insert((Vec::new(), recording));
@@ -193,29 +195,32 @@ fn difference(present: &[Recording], wanted: &[Recording], release: MinorVersion
     };
     match (on(present), on(wanted)) {
         (None, _) => "not recorded".to_owned(),
-        (Some(old), None) => format!("{} is recorded, but the scenario is skipped", old.path()),
+        (Some(old), None) => format!("{} is recorded, but the scenario is skipped", old.name()),
         (Some(old), Some(new)) if old.header.hash != new.header.hash => {
-            format!("{} was recorded before the scenario changed", old.path())
+            format!("{} was recorded before the scenario changed", old.name())
         }
         (Some(old), Some(new)) if old.body() == new.body() => {
-            "its folder contains other files than `ci/record` writes".to_owned()
+            "its file has other headers than `ci/record` writes".to_owned()
         }
         (Some(old), Some(new)) => TextDiff::from_lines(old.body(), new.body())
             .unified_diff()
             .context_radius(0)
-            .header(&format!("recorded {}", old.path()), "upstream")
+            .header(&format!("recorded {}", old.name()), "upstream")
             .to_string(),
     }
 }
 
-fn write(folder: &Path, present: &[Recording], wanted: &[Recording]) -> std::io::Result<()> {
-    for recording in present {
-        fs::remove_file(folder.join(recording.path()))?;
+/// Writes the file of a scenario, and reads it again.
+fn write(folder: &Path, id: &str, wanted: &[Recording]) -> Result<(), String> {
+    let path = folder.join(recorded::path(id));
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    if wanted.is_empty() {
+        return fs::remove_file(&path).map_err(failed);
     }
-    for recording in wanted {
-        let path = folder.join(recording.path());
-        fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        fs::write(path, recording.text.as_bytes())?;
+    fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+    fs::write(&path, trace_file::write(wanted)).map_err(failed)?;
+    match Traces::Folder(folder.to_owned()).read(id)? == wanted {
+        true => Ok(()),
+        false => Err(format!("{} is not read as it was written", path.display())),
     }
-    Ok(())
 }

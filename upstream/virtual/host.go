@@ -28,12 +28,20 @@ type host struct {
 	out      *bufio.Writer
 }
 
+// answerBatch is the number of bytes of finished answers that are written although more requests are
+// pending, so that the other end reads them meanwhile.
+const answerBatch = 1 << 13
+
+func newHost(in io.Reader, out io.Writer) *host {
+	return &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, answerBatch)}
+}
+
 // Host serves the protocol until the input ends.
 func Host(t *testing.T, in *os.File, out io.Writer) error {
 	tune()
 	recordErrors()
 	quiet()
-	h := &host{in: bufio.NewReaderSize(in, 1<<16), out: bufio.NewWriterSize(out, 1<<16)}
+	h := newHost(in, out)
 	go h.watch(in)
 	h.buf = appendHello(h.buf[:0], release())
 	if err := h.answer(); err != nil {

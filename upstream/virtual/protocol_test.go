@@ -65,6 +65,24 @@ func TestInvalidRequestsAreAnsweredAndTheHostContinues(t *testing.T) {
 	}
 }
 
+// The other end reads finished answers while the host processes further requests.
+func TestAnswersAreWrittenWhileRequestsArePending(t *testing.T) {
+	var out bytes.Buffer
+	h := newHost(strings.NewReader(strings.Repeat("{}\n", 1000)), &out)
+	if _, err := h.line(); err != nil {
+		t.Fatal(err)
+	}
+	h.buf = bytes.Repeat([]byte{'x'}, 1000)
+	for answers := 1; out.Len() == 0; answers++ {
+		if answers > 20 {
+			t.Fatalf("%d answers of %d bytes are not written", answers, len(h.buf))
+		}
+		if err := h.answer(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The clock stands still between requests, regardless of the wall clock.
 func TestTimeStandsStillBetweenRequests(t *testing.T) {
 	engine := exec.Command(os.Args[0])

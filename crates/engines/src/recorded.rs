@@ -1,18 +1,17 @@
 //! Upstream's recorded traces as an engine.
 //!
-//! The traces of a scenario are in one folder. Releases with the same behavior share a trace, whose
+//! The traces of a scenario are in one file. Releases with the same behavior share a trace, whose
 //! header names them; on other releases, the scenario is not recorded.
 //!
 //! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
 //! trace is stale, and the engine reports an error. The same applies to a trace that has changed.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::input_file;
+use crate::input_file::{self, InputError};
 use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
@@ -23,10 +22,11 @@ use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
+use kube_lockstep_sim::trace::file::{TraceFile, unbroken};
 use kube_lockstep_sim::trace::header::Header;
 use kube_lockstep_sim::trace::recommender;
 use kube_lockstep_sim::trace::recommender::{Entry, RecommenderTrace};
-use kube_lockstep_sim::trace::text;
+use kube_lockstep_sim::trace::text::{self, TextError};
 use kube_lockstep_sim::trace::{Observation, Stepped, Trace};
 
 /// The engine's name.
@@ -35,8 +35,11 @@ pub const NAME: &str = "recorded";
 /// The folder of the recorded traces in the repository.
 pub const FOLDER: &str = "suites/recorded";
 
-/// The extension of their files.
-const EXTENSION: &str = "trace";
+/// The path of the file with the traces of a scenario, below this folder.
+#[must_use]
+pub fn path(id: &str) -> String {
+    format!("{id}.trace")
+}
 
 /// Why a scenario without a recorded trace on a release is not run there.
 pub fn not_recorded_on(release: impl fmt::Display) -> String {
@@ -58,7 +61,7 @@ pub struct Recording {
     /// The first line, which names the builds of upstream.
     pub header: Header,
     /// The complete text.
-    pub text: Cow<'static, str>,
+    pub text: String,
 }
 
 impl Recording {
@@ -66,10 +69,17 @@ impl Recording {
     ///
     /// # Errors
     /// If the text has no valid header.
-    pub fn new(text: impl Into<Cow<'static, str>>) -> Result<Recording, String> {
-        let text = text.into();
+    pub fn new(text: String) -> Result<Recording, String> {
         let header = text::read_header(&text).map_err(|error| error.to_string())?;
         Ok(Recording { header, text })
+    }
+
+    /// The recorded trace that consists of these lines of a file.
+    fn of(header: &Header, lines: &[&str]) -> Recording {
+        // A header has no value that can't be written as JSON.
+        let first = serde_json::to_string(header).unwrap_or_default();
+        let text = format!("{first}\n{}", unbroken(lines));
+        Recording { header: header.clone(), text }
     }
 
     /// The lines below the header.
@@ -83,7 +93,7 @@ impl Recording {
     /// # Errors
     /// If the text is not a recorded trace, or has changed since it was recorded.
     pub fn trace(&self) -> Result<Trace, String> {
-        text::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
+        text::read(&self.text).map_err(|error| self.unreadable(&error))
     }
 
     /// The trace of a recommender.
@@ -91,14 +101,23 @@ impl Recording {
     /// # Errors
     /// If the text is not a recorded trace, or has changed since it was recorded.
     pub fn recommender_trace(&self) -> Result<RecommenderTrace, String> {
-        recommender::read(&self.text).map_err(|error| format!("{}: {error}", self.path()))
+        recommender::read(&self.text).map_err(|error| self.unreadable(&error))
     }
 
-    /// Its path below the folder of recorded traces: `tolerance/upper-edge/v1.37.trace`.
+    /// The error, without its line: the file has other lines.
+    fn unreadable(&self, error: &TextError) -> String {
+        format!("{}: {}", self.name(), error.what)
+    }
+
+    /// Its file below the folder of recorded traces, and the newest version that wrote it:
+    /// `tolerance/upper-edge.trace: v1.37.2`.
     #[must_use]
-    pub fn path(&self) -> String {
-        let newest = self.header.newest().map_or(Release::NEWEST.into(), |newest| newest.release);
-        format!("{}/v{newest}.{EXTENSION}", self.header.scenario)
+    pub fn name(&self) -> String {
+        let path = path(&self.header.scenario);
+        match self.header.newest() {
+            Some(version) => format!("{path}: {version}"),
+            None => path,
+        }
     }
 }
 
@@ -113,8 +132,12 @@ impl Traces {
         release: impl Into<MinorVersion>,
     ) -> Result<Option<Recording>, String> {
         let release = release.into();
-        let mut recordings = self.read(id)?.into_iter();
-        Ok(recordings.find(|recording| recording.header.build_of(release).is_some()))
+        let found = self.with_file(id, |file| {
+            let mut traces = file.headers().zip(file.traces());
+            let found = traces.find(|(header, _)| header.build_of(release).is_some());
+            found.map(|(header, lines)| Ok(Recording::of(header, &lines?))).transpose()
+        })?;
+        Ok(found.flatten())
     }
 
     /// The recorded trace of a scenario with this hash on a release. `name` is the release for
@@ -162,65 +185,62 @@ impl Traces {
         name: impl fmt::Display,
     ) -> Option<String> {
         // `of_scenario` reports traces that can't be read.
-        let recordings = self.read(id).ok()?;
-        let mut headers = recordings.iter().map(|recording| &recording.header);
+        let headers = self.headers(id).ok()?;
+        let mut headers = headers.iter();
         let is_recorded = headers.clone().any(|header| header.hash == hash);
         let is_recorded_here = headers.any(|header| header.build_of(release).is_some());
         (is_recorded && !is_recorded_here).then(|| not_recorded_on(name))
     }
 
-    /// All recorded traces of a scenario, oldest release first.
+    /// The headers of all recorded traces of a scenario, newest release first.
+    fn headers(&self, id: &str) -> Result<Vec<Header>, String> {
+        let headers = self.with_file(id, |file| Ok(file.headers().cloned().collect()))?;
+        Ok(headers.unwrap_or_default())
+    }
+
+    /// All recorded traces of a scenario, oldest release first. Traces that have changed since they
+    /// were recorded are returned as they are.
     ///
     /// # Errors
-    /// If a trace can't be read.
+    /// If the file of the scenario can't be read.
     pub fn read(&self, id: &str) -> Result<Vec<Recording>, String> {
-        let files = match self {
-            Traces::Embedded => embedded(id),
-            Traces::Folder(folder) => files(&folder.join(id))?,
-        };
-        let read = |(path, text): (PathBuf, _)| {
-            Recording::new(text).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        let mut recordings = files.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        recordings.sort_by_key(|recording| recording.header.newest());
+        let recordings = self.with_file(id, |file| {
+            let traces = file.headers().zip(file.traces());
+            traces.map(|(header, lines)| Ok(Recording::of(header, &lines?))).collect()
+        })?;
+        let mut recordings: Vec<Recording> = recordings.unwrap_or_default();
+        recordings.reverse();
         Ok(recordings)
     }
-}
 
-type Files = Vec<(PathBuf, Cow<'static, str>)>;
-
-/// The traces of a scenario in this program.
-fn embedded(id: &str) -> Files {
-    let is_below = |path: &str| {
-        let name = path.strip_prefix(id).and_then(|path| path.strip_prefix('/'));
-        name.is_some_and(|name| !name.contains('/') && is_trace(Path::new(name)))
-    };
-    let files = TRACES.paths().iter().filter(|path| is_below(path));
-    files.filter_map(|path| Some((path.into(), TRACES.text(path)?.into()))).collect()
-}
-
-fn files(folder: &Path) -> Result<Files, String> {
-    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(Vec::new());
-        }
-        entries => entries.map_err(|error| failed(folder, error))?,
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| failed(folder, error))?.path();
-        if is_trace(&path) {
-            let text = input_file::read_long(&path);
-            let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-            files.push((path, text.into()));
-        }
+    /// Reads the file of a scenario, if there is one.
+    fn with_file<T>(
+        &self,
+        id: &str,
+        read: impl FnOnce(&TraceFile<'_>) -> Result<T, TextError>,
+    ) -> Result<Option<T>, String> {
+        let path = path(id);
+        let text = match self {
+            Traces::Embedded => TRACES.text(&path),
+            Traces::Folder(folder) => text_of(&folder.join(&path))?,
+        };
+        let Some(text) = text else { return Ok(None) };
+        let found = TraceFile::new(&text).and_then(|file| read(&file));
+        found.map(Some).map_err(|error| format!("{path}: {error}"))
     }
-    Ok(files)
 }
 
-fn is_trace(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == EXTENSION)
+/// The text of a file, if there is one.
+fn text_of(path: &Path) -> Result<Option<String>, String> {
+    match input_file::read_long(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(InputError::Io(error))
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 /// The recorded traces of one release.

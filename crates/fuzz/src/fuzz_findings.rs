@@ -131,18 +131,11 @@ impl Failure {
         }
     }
 
-    /// The fields that differ, without the indices of list entries.
+    /// The kinds of the fields that differ.
     fn fields(&self) -> BTreeSet<String> {
         let Failure::Outcome(outcome) = self else { return BTreeSet::new() };
         let Verdict::Diverges(divergence) = &outcome.verdict else { return BTreeSet::new() };
-        let plain = |field: &str| {
-            field
-                .split('[')
-                .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()))
-                .collect::<Vec<_>>()
-                .join("[")
-        };
-        divergence.fields.iter().map(|difference| plain(&difference.field)).collect()
+        divergence.fields.iter().map(|difference| difference.field.kind().into_owned()).collect()
     }
 
     /// The time of the failure: the divergence, or the end of the scenario.

@@ -12,12 +12,11 @@ use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::vpa::{Script, ScriptStep, Session, Stepped};
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{Engine, Vpa};
-use kube_lockstep_sim::run::findings::Findings;
+use kube_lockstep_sim::run::comparison::Comparison;
 use kube_lockstep_sim::run::panic::caught;
 use kube_lockstep_sim::run::recommender::names;
-use kube_lockstep_sim::run::recommender_lockstep::{Lockstep, run_recommender, unfinished};
+use kube_lockstep_sim::run::recommender_lockstep::{run_recommender, run_to_end, unfinished};
 use kube_lockstep_sim::run::{Outcome, Shard, Verdict};
-use kube_lockstep_sim::trace::Trace;
 
 /// The number of runs of the recommender in a script.
 const RUNS: usize = 400;
@@ -105,7 +104,7 @@ fn run_script(
     coverage.begin(&script, release);
     let scenario = Arc::new(VpaScenario::of_script(script));
     let mut outcome = unfinished(&scenario, &engine.name().into(), release);
-    let lockstep = Lockstep::new(Findings::new(Trace::default(), &[]), false);
+    let comparison = Comparison::new(&scenario.id, &outcome.release, &[]);
     let mut runs = 0;
     let mut watch = |session: &mut Session, step: &ScriptStep, predicted: &Stepped| {
         session.recommender().keep_account(true);
@@ -122,7 +121,7 @@ fn run_script(
             }
         }
     };
-    lockstep.run_to_end(&scenario, engine, &mut outcome, &mut watch);
+    run_to_end(&scenario, engine, comparison, &mut outcome, &mut watch);
     outcome
 }
 
@@ -153,11 +152,7 @@ fn failure_of(ran: Result<Outcome, String>) -> Option<(String, Failure)> {
 /// The kind of a failure: the first field that differs, without names of objects, or the error.
 fn kind(outcome: &Outcome) -> Option<String> {
     match &outcome.verdict {
-        Verdict::Diverges(divergence) => {
-            let field = divergence.fields.first().map_or("", |field| &field.field);
-            let field = field.split_once(' ').map_or(field, |(_, field)| field);
-            Some(field.split(" of ").next().unwrap_or_default().to_owned())
-        }
+        Verdict::Diverges(divergence) => Some(divergence.fields.first()?.field.kind().into_owned()),
         Verdict::Inconclusive { why, .. } if outcome.undetermined.is_none() => Some(why.clone()),
         _ => None,
     }

@@ -204,10 +204,10 @@ impl FailureFigures {
         };
         match &failed.verdict {
             Verdict::Diverges(divergence) => Some(FailureFigures::Divergence {
-                tick: divergence.tick,
+                tick: divergence.scenario_tick(),
                 at: divergence.at.to_string(),
-                fields: divergence.fields.clone(),
-                why: outcome::reason(failed, divergence).to_owned(),
+                fields: divergence.named_fields().collect(),
+                why: divergence.why.clone(),
             }),
             Verdict::Inconclusive { why, .. } => {
                 Some(FailureFigures::Inconclusive { inconclusive: why.clone() })
@@ -251,11 +251,11 @@ pub fn fixture(found: &Finding, setting: &FuzzSetting, path: &str) -> String {
         }
         Failure::Outcome(failed) => match &failed.verdict {
             Verdict::Diverges(divergence) => {
-                let (tick, at) = (divergence.tick, divergence.at);
+                let (tick, at) = (divergence.scenario_tick(), divergence.at);
                 let engine = &setting.setting.engine;
                 let width = engine.chars().count().max("model".len());
                 let _ = writeln!(text, "# At tick {tick}, t={at}:");
-                for difference in &divergence.fields {
+                for difference in divergence.named_fields() {
                     let one_line = |text: &str| text.replace('\n', " ");
                     let _ = writeln!(text, "#   {}", difference.field);
                     let (model, seen) = (&difference.model, &difference.upstream);

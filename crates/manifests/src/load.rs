@@ -10,6 +10,7 @@ use kube_lockstep_scenario::diagnostic::Hint;
 use kube_lockstep_scenario::error::nearest;
 use kube_lockstep_scenario::metrics::{NOISE_INTERVAL, Noise, Point, Signal, Sine};
 use kube_lockstep_scenario::recorded::{DecimalMark, Recorded, RecordedSource};
+use kube_lockstep_scenario::syntax::Syntax;
 use kube_lockstep_scenario::text::{
     Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
     UNIT_EXAMPLES,
@@ -607,6 +608,7 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
     let file = parts.next().map(unquoted).filter(|file| !file.is_empty());
     let file = file.ok_or("the file is missing")?;
     let mut recorded = Recorded::new(source(file.to_owned()));
+    recorded.syntax = Syntax::Flags;
     for part in parts {
         if part == "sum" {
             recorded.sum = true;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::load::Subject;
 use super::objects::Object;
 use kube_autoscaler_models::api::{LabelSelector, Requests};
 use kube_autoscaler_models::quantity::{Format, Quantity};
@@ -131,13 +130,6 @@ pub(crate) struct PodContainer {
 }
 
 impl Pods {
-    /// Returns true if the subject applies to all containers, or to one of these.
-    pub(crate) fn have(&self, subject: &Subject) -> bool {
-        let mut all = self.containers.iter().chain(&self.init_containers);
-        let container = subject.container.as_ref();
-        container.is_none_or(|name| all.any(|it| *it.name == **name))
-    }
-
     /// Reads the manifest of a target.
     pub(crate) fn read(object: &Object) -> Result<Pods, Error> {
         let failed = |problem| object.problems(vec![problem]);

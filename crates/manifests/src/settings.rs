@@ -5,12 +5,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::group::{Group, Sources, of_hpas};
+use super::hpa::{Hpa, metric_name, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
-use super::{Draft, DraftError, Drafts, Group, Hpa, among, metric_name, of_group, subject_of};
+use super::select::among;
+use super::{Draft, DraftError, Drafts};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::resolve::Reader;
+use kube_lockstep_scenario::syntax::Syntax;
 use kube_lockstep_scenario::yaml;
 
 impl Draft {
@@ -60,7 +65,9 @@ impl Drafts {
         });
         let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
         let group = Group { hpas: &hpas, vpa: None };
-        let mut again = of_group(&group, draft.target.object.as_ref(), &self.options, read)?;
+        let read = Reader { file: read, syntax: Syntax::Flags };
+        let sources = Sources { options: &self.options, values: &self.values, read };
+        let mut again = of_hpas(&group, draft.target.object.as_ref(), sources)?;
         again.suggest_target(&self.others);
         Ok(again)
     }
@@ -73,7 +80,7 @@ impl Drafts {
     pub fn check_loads(&self, others: &[&Draft]) -> Result<(), DraftError> {
         let drafts = || self.list.iter().chain(others.iter().copied());
         let used: BTreeSet<usize> = drafts().flat_map(|draft| draft.used_loads.clone()).collect();
-        let mut loads = self.options.loads.iter().enumerate();
+        let mut loads = self.values.loads.iter().enumerate();
         let Some((_, load)) = loads.find(|(index, _)| !used.contains(index)) else {
             return Ok(());
         };
@@ -83,7 +90,7 @@ impl Drafts {
                 && it.subject.is_resource()
                 && it.subject.container.is_some()
         };
-        let own = self.options.loads.iter().enumerate().find(is_own);
+        let own = self.values.loads.iter().enumerate().find(is_own);
         if let Some((_, own)) = own.filter(|_| load.subject.container.is_none()) {
             return Err(without_use(&load.subject, &own.subject));
         }

@@ -1,8 +1,8 @@
 //! Constant loads in another unit, such as 300 in place of 300m.
 
+use super::DraftError;
 use super::load::{HpaName, Load};
 use super::pods::Pods;
-use super::{DraftError, DraftOptions};
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::resolve::{MOST_CPU, Usual, is_implausible, rounded};
@@ -20,9 +20,8 @@ pub(super) struct Loaded<'a> {
 impl Loaded<'_> {
     /// Rejects loads that are far from the requests of the pods. Recorded loads are checked when
     /// the scenario is read.
-    pub(super) fn check_units(&self, options: &DraftOptions) -> Result<(), DraftError> {
-        let loads = options
-            .loads
+    pub(super) fn check_units(&self, loads: &[Load]) -> Result<(), DraftError> {
+        let loads = loads
             .iter()
             .filter(|load| load.subject.is_resource() && load.subject.is_of(self.autoscalers));
         for load in loads {

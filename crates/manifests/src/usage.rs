@@ -1,4 +1,5 @@
-//! The metrics of a scenario from loads: each metric of the HPA gets the load of its name.
+//! The metrics of a scenario from loads: each metric of an HPA, and each resource that a VPA reads,
+//! gets the load of its name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,9 +7,9 @@ use std::sync::Arc;
 use super::Missing;
 use super::load::{HpaName, Load, Subject, whole_bytes};
 use super::pods::Pods;
+use super::recommender::Vpa;
 use kube_autoscaler_models::api::{
-    ContainerResourceMetricSource, LabelSelector, MetricIdentifier, MetricSpec, MetricTarget,
-    ObjectMetricSource,
+    LabelSelector, MetricIdentifier, MetricSpec, MetricTarget, ObjectMetricSource,
 };
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_lockstep_scenario::defaults::APP;
@@ -33,12 +34,15 @@ pub(crate) struct Usage<'a> {
     metrics: Metrics,
 }
 
-/// The HPAs whose metrics get loads.
+/// The autoscalers whose metrics get loads.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
-    pub hpas: &'a [HpaName],
-    /// True if a VPA changes the requests of the pods.
-    pub(super) has_vpa: bool,
+    pub autoscalers: &'a [HpaName],
+    /// The metrics of the HPAs. Empty if there is no HPA.
+    pub of_hpas: &'a [MetricSpec],
+    pub has_hpa: bool,
+    /// The VPA that reads the usage of the containers.
+    pub vpa: Option<&'a Vpa>,
     /// Whether the manifests contain the target. Otherwise, its containers are assumed.
     pub has_target: bool,
     /// The containers of the target. Empty: they are unknown.
@@ -52,6 +56,28 @@ impl Context<'_> {
     fn has_container(&self, load: &Load) -> bool {
         let container = load.subject.container.as_ref();
         self.containers.is_empty() || container.is_none_or(|it| self.containers.contains(it))
+    }
+}
+
+/// The autoscalers' metrics of a resource.
+#[derive(Default)]
+struct Readers<'a> {
+    /// The targets of the metrics of pods.
+    of_pod: Vec<&'a MetricTarget>,
+    /// The containers of the metrics of containers, with their targets.
+    of_containers: Vec<(Arc<str>, Option<&'a MetricTarget>)>,
+    /// True if a VPA reads the usage of the pods, and no HPA does.
+    only_by_vpa: bool,
+}
+
+impl Readers<'_> {
+    fn are_none(&self) -> bool {
+        self.of_pod.is_empty() && self.of_containers.is_empty() && !self.only_by_vpa
+    }
+
+    /// The container that has the usage of a pod, if the metrics name one.
+    fn container(&self) -> Option<&Arc<str>> {
+        self.of_containers.first().map(|(container, _)| container)
     }
 }
 
@@ -87,11 +113,11 @@ impl<'a> Usage<'a> {
     }
 
     /// The field `metrics`.
-    pub(crate) fn of(&mut self, metrics: &[MetricSpec]) -> Metrics {
+    pub(crate) fn map(&mut self) -> Metrics {
         for resource in ["cpu", "memory"] {
-            self.add_resource(resource, metrics);
+            self.add_resource(resource);
         }
-        for metric in metrics {
+        for metric in self.context.of_hpas {
             if let Some(source) = &metric.pods {
                 self.add_pods(&source.metric, &source.target);
             } else if let Some(source) = &metric.object {
@@ -103,71 +129,103 @@ impl<'a> Usage<'a> {
         std::mem::take(&mut self.metrics)
     }
 
-    /// Adds the usage of a resource, which several metrics may refer to.
-    fn add_resource(&mut self, resource: &str, metrics: &[MetricSpec]) {
-        let of_pod = metrics.iter().filter_map(|it| it.resource.as_ref());
-        let of_pod: Vec<&MetricTarget> =
-            of_pod.filter(|it| *it.name == *resource).map(|it| &it.target).collect();
-        let of_containers = metrics.iter().filter_map(|it| it.container_resource.as_ref());
-        let of_containers: Vec<&ContainerResourceMetricSource> =
-            of_containers.filter(|it| *it.name == *resource).collect();
-        let asked = !of_pod.is_empty() || !of_containers.is_empty();
-        if !asked {
-            return;
-        }
-        let loads = self.applicable(|load| load.subject.name == resource);
-        let loads = self.without_replaced(loads, &of_containers);
-        self.note_on_loads_of_pods(resource, &loads, &of_pod, &of_containers);
-        if of_pod.iter().any(|target| target.average_utilization.is_some()) {
-            self.check_requests(resource, None);
-        }
-        for source in &of_containers {
-            if source.target.average_utilization.is_some() {
-                self.check_requests(resource, Some(&source.container));
+    /// The metrics of a resource.
+    fn readers(&self, resource: &str) -> Readers<'a> {
+        let Context { of_hpas, has_hpa, vpa, .. } = self.context;
+        let mut readers = Readers::default();
+        for metric in of_hpas {
+            if let Some(source) = metric.resource.as_ref().filter(|it| *it.name == *resource) {
+                readers.of_pod.push(&source.target);
+            }
+            let source = metric.container_resource.as_ref();
+            if let Some(source) = source.filter(|it| *it.name == *resource) {
+                readers.of_containers.push((source.container.clone(), Some(&source.target)));
             }
         }
-        if loads.is_empty() {
-            self.missing_resource(resource, &of_pod, &of_containers);
+        let Some(vpa) = vpa.filter(|_| readers.are_none()) else { return readers };
+        if has_hpa || self.pods.containers.len() == 1 {
+            readers.only_by_vpa = vpa.reads_any(self.pods, resource);
+        } else {
+            let containers = self.pods.containers.iter().map(|it| it.name.clone());
+            let read = containers.filter(|name| vpa.reads(name, resource));
+            readers.of_containers = read.map(|name| (name, None)).collect();
+        }
+        readers
+    }
+
+    /// Adds the usage of a resource, which several metrics may refer to.
+    fn add_resource(&mut self, resource: &str) {
+        let readers = self.readers(resource);
+        let has_hpa = self.context.has_hpa;
+        if has_hpa && readers.are_none() {
             return;
         }
-        let only = match (loads.as_slice(), of_containers.as_slice()) {
-            ([only], [] | [_]) => Some(&self.loads[*only]),
+        let mut loads = self.applicable(|load| load.subject.name == resource);
+        let is_divided = !has_hpa && self.pods.containers.len() != 1;
+        if !is_divided {
+            loads = self.without_replaced(loads, &readers);
+        }
+        if has_hpa {
+            self.note_on_loads_of_pods(resource, &loads, &readers);
+        }
+        self.check_requests_of_targets(resource, &readers);
+        if loads.is_empty() && readers.are_none() {
+            return;
+        }
+        if loads.is_empty() && !is_divided {
+            self.missing_resource(resource, &readers);
+            return;
+        }
+        let all = self.loads;
+        let only = match (loads.as_slice(), readers.of_containers.len()) {
+            _ if is_divided => None,
+            ([only], 0 | 1) => Some(&all[*only]),
+            // Several loads of a container are an error.
+            ([.., last], _) if !has_hpa => Some(&all[*last]),
             _ => None,
         };
-        // The usage of a pod is in its first container.
-        let named = only.and_then(|load| load.subject.container.clone());
-        let asked = of_containers.first().map(|source| source.container.to_string());
-        if let (Some(load), Some(total)) = (only, only.map(|load| load.total)) {
-            let container = named.or(asked);
+        if let Some(load) = only {
+            // The usage of a pod is in its first container.
+            let named = load.subject.container.as_deref();
+            let only_container = self.pods.containers.first().filter(|_| !has_hpa);
+            let only_container = only_container.map(|it| it.name.clone());
+            let container =
+                named.or(readers.container().or(only_container.as_ref()).map(|it| &**it));
             let by_pod = load.recorded().is_some_and(|recorded| recorded.by.is_some());
-            if container.is_none() || total || by_pod {
-                self.make_first(container.as_deref());
-                let usage = self.shared(resource, load, container.as_deref());
+            if container.is_none() || load.total || by_pod || !has_hpa {
+                self.make_first(container);
+                let usage = self.shared(resource, load, container);
                 self.add_usage(resource, usage);
                 return;
             }
         }
-        self.add_containers(resource, &loads, &of_containers);
+        self.add_containers(resource, &loads, &readers);
+    }
+
+    /// Checks the requests that the utilization is calculated from.
+    fn check_requests_of_targets(&mut self, resource: &str, readers: &Readers<'_>) {
+        if readers.of_pod.iter().any(|target| target.average_utilization.is_some()) {
+            self.check_requests(resource, None);
+        }
+        for (container, target) in &readers.of_containers {
+            if target.is_some_and(|target| target.average_utilization.is_some()) {
+                self.check_requests(resource, Some(container));
+            }
+        }
     }
 
     /// Notes that more pods do not lower a load per pod: above the target, it drives an HPA to its
     /// maximum, and a recording may be meant as a total.
-    fn note_on_loads_of_pods(
-        &mut self,
-        resource: &str,
-        loads: &[usize],
-        of_pod: &[&MetricTarget],
-        of_containers: &[&ContainerResourceMetricSource],
-    ) {
+    fn note_on_loads_of_pods(&mut self, resource: &str, loads: &[usize], readers: &Readers<'_>) {
         for load in loads.iter().map(|index| &self.loads[*index]) {
             let container = load.subject.container.as_deref();
-            let of_its_container = of_containers
-                .iter()
-                .filter(|source| container.is_none_or(|container| *source.container == *container));
-            let mut targets = of_pod
-                .iter()
-                .map(|target| (*target, None))
-                .chain(of_its_container.map(|source| (&source.target, Some(&*source.container))));
+            let is_its_own = |name: &str| container.is_none_or(|container| *name == *container);
+            let of_its_container =
+                readers.of_containers.iter().filter(|(name, _)| is_its_own(name));
+            let of_its_container =
+                of_its_container.filter_map(|(name, target)| Some(((*target)?, Some(&**name))));
+            let of_pod = readers.of_pod.iter().map(|target| (*target, None));
+            let mut targets = of_pod.chain(of_its_container);
             let exceeds = |(target, container): (&MetricTarget, Option<&str>)| {
                 let request = self.pods.request(resource, container);
                 load.constant_of_each(request).is_some_and(|usage| is_above(usage, target, request))
@@ -182,7 +240,7 @@ impl<'a> Usage<'a> {
                 ));
             }
             if let Some(shown) = load.constant().filter(|_| targets.any(exceeds)) {
-                let first = of_containers.first().map(|source| &*source.container);
+                let first = readers.container().map(|name| &**name);
                 let of_one = container.or(first).map(|name| format!("container {name} of "));
                 let of_one = of_one.unwrap_or_default();
                 self.notes.push(format!(
@@ -194,13 +252,13 @@ impl<'a> Usage<'a> {
         }
     }
 
-    /// The loads that apply to these HPAs. A load of one HPA takes precedence over one of all HPAs,
-    /// unless they are of different containers.
+    /// The loads that apply to these autoscalers. A load of one of them takes precedence over one of
+    /// all, unless they are of different containers.
     fn applicable(&mut self, matches: impl Fn(&Load) -> bool) -> Vec<usize> {
         let all: Vec<usize> = (0..self.loads.len())
             .filter(|index| {
                 let load = &self.loads[*index];
-                load.subject.is_of(self.context.hpas)
+                load.subject.is_of(self.context.autoscalers)
                     && self.context.has_container(load)
                     && matches(load)
             })
@@ -216,8 +274,9 @@ impl<'a> Usage<'a> {
                         || subject.container == other.container
                 })
         };
-        let hpas = |subject: &Subject| -> Vec<bool> {
-            self.context.hpas.iter().map(|it| subject.is_of(std::slice::from_ref(it))).collect()
+        let autoscalers = |subject: &Subject| -> Vec<bool> {
+            let all = self.context.autoscalers.iter();
+            all.map(|it| subject.is_of(std::slice::from_ref(it))).collect()
         };
         let conflict = of_one.iter().find_map(|one| {
             let is_other = |other: &&&Subject| {
@@ -230,7 +289,7 @@ impl<'a> Usage<'a> {
         if let Some((one, other)) = conflict {
             let shared = Subject { hpa: None, ..one.clone() };
             let missing = only_one(one, other);
-            let flag = match hpas(one) == hpas(other) {
+            let flag = match autoscalers(one) == autoscalers(other) {
                 true => missing.flag,
                 false => format!("--load {shared}=… for both autoscalers"),
             };
@@ -240,23 +299,18 @@ impl<'a> Usage<'a> {
     }
 
     /// The container of a load that names none.
-    fn first<'s>(&'s self, asked: &[&'s ContainerResourceMetricSource]) -> &'s str {
-        let asked = asked.first().map(|source| &*source.container);
-        let first = self.pods.containers.first().map(|it| &*it.name);
-        asked.or(first).unwrap_or(APP)
+    fn first(&self, readers: &Readers<'_>) -> Arc<str> {
+        let first = self.pods.containers.first().map(|it| &it.name);
+        readers.container().or(first).cloned().unwrap_or_else(|| APP.into())
     }
 
     /// Leaves out loads that name no container if the container that they are for has a load of its
     /// own. Other targets can use them.
-    fn without_replaced(
-        &mut self,
-        mut loads: Vec<usize>,
-        asked: &[&ContainerResourceMetricSource],
-    ) -> Vec<usize> {
+    fn without_replaced(&mut self, mut loads: Vec<usize>, readers: &Readers<'_>) -> Vec<usize> {
         let all = self.loads;
         let subject = |index: &usize| &all[*index].subject;
-        let first = self.first(asked).to_owned();
-        let own = loads.iter().map(subject).find(|it| it.container.as_ref() == Some(&first));
+        let first = self.first(readers);
+        let own = loads.iter().map(subject).find(|it| it.container.as_deref() == Some(&*first));
         let Some(own) = own else { return loads };
         let is_replaced = |index: &usize| subject(index).container.is_none();
         let notes = loads.iter().filter(|index| is_replaced(index));
@@ -273,8 +327,9 @@ impl<'a> Usage<'a> {
     /// Usage in the first container: that of the load or of the HPA's metric, if they name one.
     fn shared(&mut self, resource: &str, load: &Load, container: Option<&str>) -> UsageSource {
         let request = self.pods.request(resource, container);
-        self.check_relative(resource, load, request);
-        let is_whole = container.is_none() || self.pods.running().count() == 1;
+        self.check_relative(resource, load, container);
+        let is_whole =
+            container.is_none() || !self.context.has_hpa || self.pods.running().count() == 1;
         let signal = match is_whole {
             true => load.signal_of_whole(request),
             false => load.signal(request.unwrap_or(0)),
@@ -282,7 +337,7 @@ impl<'a> Usage<'a> {
         if !load.total {
             return UsageSource::PerPod(signal);
         }
-        let main = self.pods.main_container().filter(|_| self.context.has_vpa);
+        let main = self.pods.main_container().filter(|_| self.context.vpa.is_some());
         let container = container.or(main.map(|it| &*it.name));
         let limit = self.pods.limit(resource, container);
         if let Some(limit) = &limit {
@@ -293,52 +348,125 @@ impl<'a> Usage<'a> {
     }
 
     /// Usage by container.
-    fn add_containers(
-        &mut self,
-        resource: &str,
-        loads: &[usize],
-        asked: &[&ContainerResourceMetricSource],
-    ) {
+    fn add_containers(&mut self, resource: &str, loads: &[usize], readers: &Readers<'_>) {
         let mut containers = Entries::default();
         let mut refused = false;
-        let example = if resource == "cpu" { "300m" } else { "200Mi" };
+        let example = examples(resource).each;
         for index in loads {
             let load = &self.loads[*index];
-            if let Some(missing) = not_combined(resource, load, example) {
-                refused = true;
-                self.missing.push(missing);
-                continue;
+            let refusal = self.not_combined(resource, load);
+            let container = match refusal {
+                None => self.container_of(load, loads, readers),
+                Some(missing) => Err(missing),
+            };
+            match container {
+                Ok(name) => {
+                    let request = self.pods.request(resource, Some(&name));
+                    self.check_relative(resource, load, Some(&name));
+                    containers.insert(name, load.signal_of_whole(request));
+                }
+                Err(missing) => {
+                    refused = true;
+                    self.missing.push(missing);
+                }
             }
-            let name = load.subject.container.as_deref().unwrap_or(self.first(asked));
-            let (name, request) = (Arc::from(name), self.pods.request(resource, Some(name)));
-            self.check_relative(resource, load, request);
-            containers.insert(name, load.signal_of_whole(request));
         }
         let has_none = |name: &Arc<str>| containers.get(name).is_none();
-        let of_metrics: Vec<Arc<str>> =
-            asked.iter().map(|source| source.container.clone()).filter(has_none).collect();
-        let running = self.pods.running().map(|container| container.name.clone());
+        let read = readers.of_containers.iter().map(|(container, _)| container.clone());
+        let read: Vec<Arc<str>> = read.filter(has_none).collect();
+        let running = self.pods.running().filter(|_| self.context.has_hpa);
+        let running = running.map(|container| container.name.clone());
         let running: Vec<Arc<str>> = running.filter(has_none).collect();
-        for name in running.iter().filter(|_| asked.is_empty() && !refused) {
+        let is_used = !readers.of_containers.is_empty() || refused;
+        for name in running.iter().filter(|_| !is_used) {
             self.of_target.push(format!(
                 "container {name} has no load of {resource}, so its usage is 0; to set it, add \
                  --load {resource}/{name}={example}"
             ));
         }
-        for container in of_metrics.iter().filter(|_| !refused) {
+        for container in read.iter().filter(|_| !refused) {
             let what = format!("there is no load of {resource} of container {container}");
             let flag = format!("--load {resource}/{container}={example}");
             self.missing.push(Missing::load(what, flag));
         }
         if self.context.examples {
             // A load that is refused may be that of any container.
-            for name in of_metrics.into_iter().chain(running.into_iter().filter(|_| refused)) {
+            for name in read.into_iter().chain(running.into_iter().filter(|_| refused)) {
                 containers.insert(name, Signal::Constant(Quantity::as_written(example)));
             }
+        }
+        if !self.context.has_hpa {
+            containers.0.sort_by(|one, other| one.0.cmp(&other.0));
         }
         if !containers.is_empty() {
             self.add_usage(resource, UsageSource::PerContainer(containers));
         }
+    }
+
+    /// The container that has a load. Without an HPA, a load that names none is that of the only
+    /// container without a load of its own.
+    fn container_of(
+        &self,
+        load: &Load,
+        loads: &[usize],
+        readers: &Readers<'_>,
+    ) -> Result<Arc<str>, Missing> {
+        if let Some(name) = &load.subject.container {
+            return Ok(name.as_str().into());
+        }
+        if self.context.has_hpa {
+            return Ok(self.first(readers));
+        }
+        let named = |name: &str| {
+            let containers = loads.iter().map(|index| &self.loads[*index].subject.container);
+            containers.flatten().any(|container| *container == *name)
+        };
+        let mut open = readers.of_containers.iter().filter(|(name, _)| !named(name));
+        if let (Some((name, _)), None) = (open.next(), open.next()) {
+            return Ok(name.clone());
+        }
+        let resource = &load.subject.name;
+        let names: Vec<&str> = self.pods.containers.iter().map(|it| &*it.name).collect();
+        let what = format!(
+            "the load of {resource} names no container, and the pods have {}",
+            names.join(", ")
+        );
+        let example = examples(resource).each;
+        let flags = names.iter().map(|name| format!("--load {resource}/{name}={example}"));
+        Err(Missing::load(what, flags.collect::<Vec<_>>().join(" ")))
+    }
+
+    /// Asks for another load in place of one that can't be combined with loads of other containers.
+    fn not_combined(&self, resource: &str, load: &Load) -> Option<Missing> {
+        let (has_hpa, example) = (self.context.has_hpa, examples(resource).each);
+        let by_pod = load.recorded().is_some_and(|recorded| recorded.by.is_some());
+        let (what, flag) = match load.total {
+            true if has_hpa => (
+                format!("a total of {resource} can't be combined with loads of containers"),
+                format!("--load {resource}/CONTAINER={example} for each container"),
+            ),
+            true => {
+                let container = load.subject.container.as_deref().unwrap_or("CONTAINER");
+                (
+                    format!(
+                        "a total of {resource} is not supported for pods with several containers"
+                    ),
+                    format!("--load {resource}/{container}={example}, the usage of each pod"),
+                )
+            }
+            false if has_hpa && by_pod => (
+                format!(
+                    "a load of {resource} with `by` can't be combined with loads of other \
+                     containers: each pod would have several series"
+                ),
+                format!(
+                    "--load {resource}/CONTAINER=prometheus(FILE) for each container, without \
+                     `by`: a recording of the average of the pods"
+                ),
+            ),
+            false => return None,
+        };
+        Some(Missing::load(what, flag))
     }
 
     /// Moves a container to the front: it has the usage of the pod.
@@ -366,20 +494,29 @@ impl<'a> Usage<'a> {
                 false => "the pods request".to_owned(),
             };
             let what = format!("{whose} no {resource}, so the HPA can't calculate a utilization");
-            let value = if resource == "cpu" { "500m" } else { "512Mi" };
-            let flag = match self.pods.containers.len() {
-                1 => format!("--request {resource}={value}"),
-                _ => format!("--request {resource}/{name}={value}"),
-            };
+            let flag = self.request_flag(resource, Some(&name));
             self.missing.push(Missing::request(what, flag));
         }
     }
 
-    fn check_relative(&mut self, resource: &str, load: &Load, request: Option<i64>) {
-        if load.is_relative() && request.is_none() {
-            let what = format!("the load of {resource} is in percent, but the pods request none");
-            let value = if resource == "cpu" { "500m" } else { "512Mi" };
-            let flag = format!("--request {resource}={value}");
+    /// The flag that sets the request of a container, or of the pods.
+    fn request_flag(&self, resource: &str, container: Option<&str>) -> String {
+        let value = examples(resource).request;
+        match container.filter(|_| self.pods.containers.len() > 1) {
+            Some(name) => format!("--request {resource}/{name}={value}"),
+            None => format!("--request {resource}={value}"),
+        }
+    }
+
+    /// A load in percent requires a request of the container, or of the pods.
+    fn check_relative(&mut self, resource: &str, load: &Load, container: Option<&str>) {
+        if load.is_relative() && self.pods.request(resource, container).is_none() {
+            let whose = match container.filter(|_| self.context.has_target) {
+                Some(name) => format!("container {name} requests"),
+                None => "the pods request".to_owned(),
+            };
+            let what = format!("the load of {resource} is in percent, but {whose} none");
+            let flag = self.request_flag(resource, container);
             // The utilization may require the same request.
             if !self.missing.iter().any(|it| it.flag == flag) {
                 self.missing.push(Missing::request(what, flag));
@@ -387,35 +524,28 @@ impl<'a> Usage<'a> {
         }
     }
 
-    fn missing_resource(
-        &mut self,
-        resource: &str,
-        of_pod: &[&MetricTarget],
-        of_containers: &[&ContainerResourceMetricSource],
-    ) {
-        let has_value = |target: &&MetricTarget| at_target(resource, target, None).is_some();
-        let is_of_an_hpa = !of_containers.is_empty() || of_pod.iter().any(has_value);
-        let reader = if is_of_an_hpa { "" } else { ", which the VPA reads" };
+    fn missing_resource(&mut self, resource: &str, readers: &Readers<'_>) {
+        let is_of_vpa = readers.only_by_vpa && self.context.has_hpa;
+        let reader = if is_of_vpa { ", which the VPA reads" } else { "" };
         let what = format!("there is no load of {resource}{reader}");
-        let (value, total) = if resource == "cpu" { ("300m", "8") } else { ("200Mi", "8Gi") };
-        let flag = match of_containers.first().filter(|_| of_pod.is_empty()) {
-            Some(source) => format!("--load {resource}/{}={value} (per pod)", source.container),
+        let Examples { each, total, .. } = examples(resource);
+        let named = readers.container().filter(|_| readers.of_pod.is_empty());
+        let flag = match named {
+            Some(container) => format!("--load {resource}/{container}={each} (per pod)"),
             None => format!(
-                "--load {resource}={value} (per pod) or --load {resource}=total:{total} (shared)"
+                "--load {resource}={each} (per pod) or --load {resource}=total:{total} (shared)"
             ),
         };
         self.missing.push(Missing::load(what, flag));
         if !self.context.examples {
             return;
         }
-        if let Some(source) = of_containers.first().filter(|_| of_pod.is_empty()) {
-            self.make_first(Some(&source.container));
-        }
-        let container = of_containers.first().map(|source| &*source.container);
-        let target = of_pod.first().copied().or(of_containers.first().map(|it| &it.target));
-        let request = self.pods.request(resource, container);
+        self.make_first(named.map(|name| &**name));
+        let of_container = readers.of_containers.first().and_then(|(_, target)| *target);
+        let target = readers.of_pod.first().copied().or(of_container);
+        let request = self.pods.request(resource, readers.container().map(|name| &**name));
         let idle = target.and_then(|target| at_target(resource, target, request));
-        let value = idle.unwrap_or_else(|| Quantity::as_written(value));
+        let value = idle.unwrap_or_else(|| Quantity::as_written(each));
         self.add_usage(resource, UsageSource::PerPod(Signal::Constant(value)));
     }
 
@@ -497,38 +627,15 @@ impl<'a> Usage<'a> {
 }
 
 /// What is missing if two loads are of the same pods and the same container.
-pub(super) fn only_one(one: &Subject, other: &Subject) -> Missing {
+fn only_one(one: &Subject, other: &Subject) -> Missing {
     let what =
         format!("the loads {one} and {other} can't be combined: both describe the same pods");
     Missing::load(what, "only one of the two".to_owned())
 }
 
 /// The note on a load that a load of this container replaces.
-pub(super) fn replaced(load: &Subject, by: &Subject, container: &str) -> String {
+fn replaced(load: &Subject, by: &Subject, container: &str) -> String {
     format!("container {container} has the load of --load {by}, not that of --load {load}")
-}
-
-/// A load in place of one that can't be combined with loads of other containers.
-fn not_combined(resource: &str, load: &Load, example: &str) -> Option<Missing> {
-    let (what, flag) = if load.total {
-        (
-            format!("a total of {resource} can't be combined with loads of containers"),
-            format!("--load {resource}/CONTAINER={example} for each container"),
-        )
-    } else {
-        load.recorded()?.by.as_ref()?;
-        (
-            format!(
-                "a load of {resource} with `by` can't be combined with loads of other containers: \
-                 each pod would have several series"
-            ),
-            format!(
-                "--load {resource}/CONTAINER=prometheus(FILE) for each container, without `by`: a \
-                 recording of the average of the pods"
-            ),
-        )
-    };
-    Some(Missing::load(what, flag))
 }
 
 /// Returns true if the usage of each pod, in milli-units, is above the target and the default
@@ -551,6 +658,24 @@ fn at_target(metric: &str, target: &MetricTarget, request: Option<i64>) -> Optio
         });
     }
     target.average_value.as_ref().or(target.value.as_ref()).cloned()
+}
+
+/// Examples of amounts of a resource.
+#[derive(Clone, Copy)]
+pub(super) struct Examples {
+    /// The usage of each pod.
+    pub each: &'static str,
+    /// The usage of all pods.
+    pub total: &'static str,
+    pub request: &'static str,
+}
+
+/// Examples of amounts of a resource.
+pub(super) fn examples(resource: &str) -> Examples {
+    match resource {
+        "cpu" => Examples { each: "300m", total: "8", request: "500m" },
+        _ => Examples { each: "200Mi", total: "8Gi", request: "512Mi" },
+    }
 }
 
 /// The example of the request of a container.

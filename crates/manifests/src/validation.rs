@@ -13,7 +13,7 @@ use kube_autoscaler_models::api::LabelSelector;
 use kube_autoscaler_models::hpa::{FieldError, FieldErrorType, validate_container_resource_name};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::selector::{Selector, is_dns1123_label};
-use kube_lockstep_scenario::api_types::ApiObject;
+use kube_lockstep_scenario::api_schema::ApiObject;
 use kube_lockstep_scenario::decode::{Nulls, decode};
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::error::{DistinctProblems, Error, rejection};

@@ -50,7 +50,8 @@ impl Entry {
     fn repetition(&self) -> Cow<'_, Entry> {
         match &self.action {
             ControllerAction::SendEvent(sent) if sent.verb == EventVerb::Patch => {
-                let next = SentEvent { count: sent.count.saturating_add(1), ..sent.clone() };
+                let mut next = sent.clone();
+                next.count = sent.count.saturating_add(1);
                 let action = ControllerAction::SendEvent(next);
                 Cow::Owned(Entry { namespace: self.namespace.clone(), action })
             }
@@ -71,26 +72,29 @@ fn canonical<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ControllerAction {
     /// GET of the scale subresource.
+    #[serde(deserialize_with = "query::get_scale")]
     GetScale {
         /// `deployments.apps`.
         resource: Arc<str>,
         /// The target's name.
         name: Arc<str>,
         /// The replicas, or an error.
-        #[serde(flatten, with = "answer")]
+        #[serde(flatten, serialize_with = "answer::serialize")]
         #[schemars(with = "answer::Members<ScaleReplicas>")]
         answer: Answer<ScaleReplicas>,
     },
     /// List of metrics.k8s.io pods.
+    #[serde(deserialize_with = "query::list_pod_metrics")]
     ListPodMetrics {
         /// The label selector of the query.
         selector: Arc<str>,
         /// The number of pods, or an error.
-        #[serde(flatten, with = "answer")]
+        #[serde(flatten, serialize_with = "answer::serialize")]
         #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of pods.
+    #[serde(deserialize_with = "query::pods_metric")]
     PodsMetric {
         /// The metric's name.
         metric: Arc<str>,
@@ -103,11 +107,12 @@ pub enum ControllerAction {
         /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The number of values, or an error.
-        #[serde(flatten, with = "answer")]
+        #[serde(flatten, serialize_with = "answer::serialize")]
         #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of one object.
+    #[serde(deserialize_with = "query::object_metric")]
     ObjectMetric {
         /// The metric's name.
         metric: Arc<str>,
@@ -118,18 +123,19 @@ pub enum ControllerAction {
         /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The value, or an error.
-        #[serde(flatten, with = "answer")]
+        #[serde(flatten, serialize_with = "answer::serialize")]
         #[schemars(with = "answer::Members<SeriesValue>")]
         answer: Answer<SeriesValue>,
     },
     /// A query of external.metrics.k8s.io.
+    #[serde(deserialize_with = "query::external_metric")]
     ExternalMetric {
         /// The metric's name.
         metric: Arc<str>,
         /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The number of series, or an error.
-        #[serde(flatten, with = "answer")]
+        #[serde(flatten, serialize_with = "answer::serialize")]
         #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
@@ -140,7 +146,7 @@ pub enum ControllerAction {
     /// An event on the HPA, as the controller recorded it.
     Event(Event),
     /// The request that sends an event to the API, after client-go has combined and limited events.
-    SendEvent(SentEvent),
+    SendEvent(Box<SentEvent>),
     /// An error in the controller's error log: during the reconcile (a failed status write), or at
     /// its end.
     Error {
@@ -445,16 +451,15 @@ impl ApiOutcome {
     }
 }
 
-/// The members of a response, or `error` in their place.
+/// Writes the members of a response, or `error` in their place.
 mod answer {
     use std::sync::Arc;
 
-    use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::{Serialize, Serializer};
 
     use super::Answer;
 
-    #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    #[derive(serde::Serialize, schemars::JsonSchema)]
     pub(super) struct Members<T> {
         #[serde(flatten)]
         found: Option<T>,
@@ -473,15 +478,116 @@ mod answer {
         };
         Members { found, error }.serialize(serializer)
     }
+}
 
-    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Answer<T>, D::Error> {
-        match Members::deserialize(deserializer)? {
-            Members { found: Some(found), error: None } => Ok(Ok(found)),
-            Members { found: None, error: Some(error) } => Ok(Err(error)),
-            _ => Err(D::Error::custom("a query needs either an answer or an error")),
+/// Reads queries. Serde would buffer all members of a variant with flattened fields, which takes
+/// several times as long.
+mod query {
+    use std::borrow::Cow;
+    use std::sync::Arc;
+
+    use serde::Deserialize;
+    use serde::de::{Deserializer, Error};
+
+    use super::{Answer, Items, ScaleReplicas, SeriesValue, pod_kind};
+
+    /// The members of all queries and their responses.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Members {
+        resource: Option<Arc<str>>,
+        name: Option<Arc<str>>,
+        metric: Option<Arc<str>>,
+        kind: Option<Arc<str>>,
+        selector: Option<Arc<str>>,
+        metric_selector: Option<Arc<str>>,
+        replicas: Option<i32>,
+        status_replicas: Option<i32>,
+        items: Option<u32>,
+        value: Option<Arc<str>>,
+        error: Option<Arc<str>>,
+    }
+
+    impl Members {
+        fn items<E: Error>(&mut self) -> Result<Answer<Items>, E> {
+            answer(self.items.map(|items| Items { items }), self.error.take())
         }
+    }
+
+    fn answer<T, E: Error>(found: Option<T>, error: Option<Arc<str>>) -> Result<Answer<T>, E> {
+        match (found, error) {
+            (Some(found), None) => Ok(Ok(found)),
+            (None, Some(error)) => Ok(Err(error)),
+            _ => Err(E::custom("a query needs either an answer or an error")),
+        }
+    }
+
+    fn required<T, E: Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
+        member.ok_or_else(|| E::missing_field(name))
+    }
+
+    type Text = Arc<str>;
+
+    /// The members of `podsMetric`, in the order of its fields.
+    type PodsMetric = (Text, Cow<'static, str>, Text, Text, Answer<Items>);
+
+    /// The members of `objectMetric`, in the order of its fields.
+    type ObjectMetric = (Text, Text, Text, Text, Answer<SeriesValue>);
+
+    pub(super) fn get_scale<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<(Text, Text, Answer<ScaleReplicas>), D::Error> {
+        let read = Members::deserialize(deserializer)?;
+        let both = read.replicas.zip(read.status_replicas);
+        let found =
+            both.map(|(replicas, status_replicas)| ScaleReplicas { replicas, status_replicas });
+        let (resource, name) = (required(read.resource, "resource")?, required(read.name, "name")?);
+        Ok((resource, name, answer(found, read.error)?))
+    }
+
+    pub(super) fn list_pod_metrics<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<(Text, Answer<Items>), D::Error> {
+        let mut read = Members::deserialize(deserializer)?;
+        let items = read.items()?;
+        Ok((required(read.selector, "selector")?, items))
+    }
+
+    pub(super) fn pods_metric<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<PodsMetric, D::Error> {
+        let mut read = Members::deserialize(deserializer)?;
+        let items = read.items()?;
+        let kind = read.kind.filter(|kind| **kind != *pod_kind());
+        Ok((
+            required(read.metric, "metric")?,
+            kind.map_or_else(pod_kind, |kind| Cow::Owned(kind.to_string())),
+            required(read.selector, "selector")?,
+            required(read.metric_selector, "metricSelector")?,
+            items,
+        ))
+    }
+
+    pub(super) fn object_metric<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<ObjectMetric, D::Error> {
+        let read = Members::deserialize(deserializer)?;
+        Ok((
+            required(read.metric, "metric")?,
+            required(read.kind, "kind")?,
+            required(read.name, "name")?,
+            required(read.metric_selector, "metricSelector")?,
+            answer(read.value.map(|value| SeriesValue { value }), read.error)?,
+        ))
+    }
+
+    pub(super) fn external_metric<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<(Text, Text, Answer<Items>), D::Error> {
+        let mut read = Members::deserialize(deserializer)?;
+        let items = read.items()?;
+        let metric = required(read.metric, "metric")?;
+        Ok((metric, required(read.metric_selector, "metricSelector")?, items))
     }
 }
 
@@ -759,7 +865,7 @@ impl Observation {
         if let Some(order) = order_of(self.sent_events(), other.sent_events()) {
             let sent: Vec<SentEvent> = self.sent_events().cloned().collect();
             let requests = self.actions_mut().filter_map(|action| match action {
-                ControllerAction::SendEvent(request) => Some(request),
+                ControllerAction::SendEvent(request) => Some(&mut **request),
                 _ => None,
             });
             let ordered = order.into_iter().map(|index| sent[index].clone());
@@ -770,7 +876,7 @@ impl Observation {
     /// The requests that send events, in order.
     pub fn sent_events(&self) -> impl DoubleEndedIterator<Item = &SentEvent> + Clone {
         self.actions().filter_map(|action| match action {
-            ControllerAction::SendEvent(sent) => Some(sent),
+            ControllerAction::SendEvent(sent) => Some(&**sent),
             _ => None,
         })
     }
@@ -858,39 +964,65 @@ impl Observation {
     }
 }
 
-/// One line, for users.
-impl fmt::Display for ControllerAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+/// A request that reads, and its answer, for users.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadText {
+    /// The request: `pod metrics of app=web`.
+    pub query: String,
+    /// The answer: `3 items`.
+    pub answer: String,
+}
+
+impl ControllerAction {
+    /// A request that reads, for users; `None` for other actions.
+    #[must_use]
+    pub fn read_text(&self) -> Option<ReadText> {
+        let (query, answer) = match self {
             ControllerAction::GetScale { resource, name, answer } => {
-                write!(f, "scale of {resource}/{name}: ")?;
-                match answer {
+                let answer = match answer {
                     Ok(ScaleReplicas { replicas, status_replicas }) => {
-                        write!(f, "spec {replicas}, status {status_replicas}")
+                        format!("spec {replicas}, status {status_replicas}")
                     }
-                    Err(error) => f.write_str(error),
-                }
+                    Err(error) => error.to_string(),
+                };
+                (format!("scale of {resource}/{name}"), answer)
             }
             ControllerAction::ListPodMetrics { selector, answer } => {
-                write!(f, "pod metrics of {selector}: {}", Found(answer, "items"))
+                (format!("pod metrics of {selector}"), Found(answer, "items").to_string())
             }
             ControllerAction::PodsMetric { metric, kind, selector, metric_selector, answer } => {
                 let series = SeriesSelector(metric_selector);
-                let found = Found(answer, "items");
-                match is_pod_kind(kind) {
-                    true => write!(f, "metric {metric}{series} of pods {selector}: {found}"),
-                    false => write!(f, "metric {metric}{series} of {kind} {selector}: {found}"),
-                }
+                let kind = if is_pod_kind(kind) { "pods" } else { &**kind };
+                let query = format!("metric {metric}{series} of {kind} {selector}");
+                (query, Found(answer, "items").to_string())
             }
             ControllerAction::ObjectMetric { metric, kind, name, metric_selector, answer } => {
-                write!(f, "metric {metric}{} of {kind} {name}: ", SeriesSelector(metric_selector))?;
-                let answer = answer.as_ref();
-                f.write_str(answer.map_or_else(|error| error, |found| &found.value))
+                let series = SeriesSelector(metric_selector);
+                let answer = answer.as_ref().map_or_else(|error| error, |found| &found.value);
+                (format!("metric {metric}{series} of {kind} {name}"), answer.to_string())
             }
             ControllerAction::ExternalMetric { metric, metric_selector, answer } => {
                 let series = SeriesSelector(metric_selector);
-                write!(f, "external metric {metric}{series}: {}", Found(answer, "series"))
+                (format!("external metric {metric}{series}"), Found(answer, "series").to_string())
             }
+            _ => return None,
+        };
+        Some(ReadText { query, answer })
+    }
+}
+
+/// One line, for users.
+impl fmt::Display for ControllerAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ReadText { query, answer }) = self.read_text() {
+            return write!(f, "{query}: {answer}");
+        }
+        match self {
+            ControllerAction::GetScale { .. }
+            | ControllerAction::ListPodMetrics { .. }
+            | ControllerAction::PodsMetric { .. }
+            | ControllerAction::ObjectMetric { .. }
+            | ControllerAction::ExternalMetric { .. } => Ok(()),
             ControllerAction::UpdateScale(ScaleWrite {
                 resource, name, replicas, error, ..
             }) => {

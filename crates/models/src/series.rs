@@ -3,12 +3,13 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::api::Text;
 
 /// The change of one series of the controller's own metrics in a reconcile.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct SeriesChange {
     /// The series without the prefix `horizontal_pod_autoscaler_controller_` and without quotation
     /// marks: `reconciliations_total{action=none,error=none}`. Those of the work queue have no
@@ -20,8 +21,28 @@ pub struct SeriesChange {
     pub change: Amount,
 }
 
+/// Serde's derived form would buffer all members, because one is flattened. Each reconcile changes
+/// several series.
+impl<'de> Deserialize<'de> for SeriesChange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeriesChange, D::Error> {
+        #[derive(Deserialize)]
+        struct Members {
+            series: Text,
+            increase: Option<f64>,
+            value: Option<f64>,
+        }
+        let Members { series, increase, value } = Members::deserialize(deserializer)?;
+        let change = match (increase, value) {
+            (Some(increase), None) => Amount::Increase(increase),
+            (None, Some(value)) => Amount::Value(value),
+            _ => return Err(D::Error::custom("a series needs either an increase or a value")),
+        };
+        Ok(SeriesChange { series, change })
+    }
+}
+
 /// The change of a series.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Amount {
     /// The increase of a counter; in seconds, if it counts time.

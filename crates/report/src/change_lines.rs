@@ -29,7 +29,7 @@ struct ChangeLine<'a> {
 /// A field that differs at the first tick that differs.
 #[derive(Serialize)]
 struct ChangedField<'a> {
-    field: &'a str,
+    field: String,
     from: &'a str,
     to: &'a str,
 }
@@ -86,7 +86,7 @@ impl<C: ChangeRow> ChangedScenario<'_, C> {
     pub fn write_json(&self, out: &mut dyn Write, between: Between<C::Release>) -> io::Result<()> {
         let Changed { first, rows, also } = self.changed;
         let fields = first.fields.iter().map(|it| ChangedField {
-            field: &it.field,
+            field: it.field.to_string(),
             from: &it.model,
             to: &it.upstream,
         });

@@ -1,6 +1,7 @@
 //! The comparison of several predictions: one row of figures for each.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use anstyle::Style;
@@ -112,6 +113,23 @@ pub fn columns_help(columns: usize) -> String {
                   rows are left out:";
     let causes = hanging("", causes, 0, columns);
     format!("Columns:\n{}\n{causes}{}", list(&COLUMNS), list(&CAUSES).trim_end())
+}
+
+/// The name of a setting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SettingName {
+    /// The scenario, if several are compared.
+    pub scenario: Option<String>,
+    /// The setting; `None` if the scenario has no other.
+    pub setting: Option<String>,
+}
+
+/// `shop/web: fast`.
+impl Display for SettingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.scenario.iter().chain(&self.setting);
+        f.write_str(&parts.map(String::as_str).collect::<Vec<_>>().join(": "))
+    }
 }
 
 /// A row of the comparison.

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::metric::{self, Unit};
 use super::recommender;
 use super::table::{self, Rows};
-use kube_autoscaler_models::derivation::{MetricDerivation, Target};
+use kube_autoscaler_models::derivation::MetricDerivation;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::Snapshot;
@@ -179,19 +180,15 @@ fn row(
     cells
 }
 
+/// Percent, or whole units.
 fn value_and_target(metric: &MetricDerivation) -> [String; 2] {
-    let usage = metric.usage.filter(|_| metric.error.is_none());
-    let milli = |milli: i64| (milli as f64 / 1000.0).to_string();
-    let (value, target) = match metric.target {
-        Target::Utilization(target) => {
-            let value = usage.and_then(|usage| usage.utilization);
-            (value.map(|percent| percent.to_string()), target.to_string())
-        }
-        Target::AverageValue(target) => (usage.map(|usage| milli(usage.average)), milli(target)),
-        Target::Value(target) => (usage.map(|usage| milli(usage.total)), milli(target)),
-        Target::None => (usage.map(|usage| milli(usage.total)), String::new()),
-    };
-    [value.unwrap_or_default(), target]
+    [metric::value(metric), metric::target(metric)].map(|amount| {
+        let amount = amount.map(|amount| match metric::unit(metric) {
+            Unit::Percent => amount,
+            Unit::Average | Unit::Total => amount / 1000.0,
+        });
+        amount.map(|amount| amount.to_string()).unwrap_or_default()
+    })
 }
 
 #[cfg(test)]

@@ -126,11 +126,7 @@ mod tests {
     }
 
     fn difference(model: &str, upstream: &str) -> FieldDifference {
-        FieldDifference {
-            field: "field".to_owned(),
-            model: model.to_owned(),
-            upstream: upstream.to_owned(),
-        }
+        FieldDifference::new("field", model, upstream)
     }
 
     #[test]

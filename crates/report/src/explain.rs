@@ -9,7 +9,7 @@ use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{recommender, table};
 use kube_autoscaler_models::api::{ConditionStatus, HpaCondition, HpaStatus};
 use kube_autoscaler_models::derivation::{MetricDerivation, Path};
-use kube_autoscaler_models::observation::{EventType, SentEvent, StatusWrite};
+use kube_autoscaler_models::observation::{EventType, ReadText, SentEvent, StatusWrite};
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::Scenario;
@@ -91,11 +91,8 @@ fn observed(tick: &FreeTick, columns: usize) -> String {
     let mut row = |label: &str, text: String| {
         table.row(vec![label.to_owned(), text], anstyle::Style::new());
     };
-    for read in tick.observation.reads() {
-        match read.to_string().split_once(": ") {
-            Some((query, answer)) => row(query, answer.to_owned()),
-            None => row("", read.to_string()),
-        }
+    for ReadText { query, answer } in tick.observation.reads().filter_map(|it| it.read_text()) {
+        row(&query, answer);
     }
     for metric in &tick.derivation.metrics {
         row(&metric.title(), usage(metric));

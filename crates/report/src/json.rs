@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Report, outcome};
+use super::Report;
 use kube_autoscaler_models::is_default::is_default;
-use kube_autoscaler_models::time::Span;
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
 use kube_lockstep_sim::run::{Event, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict};
 
 /// The report for programs.
@@ -145,6 +145,12 @@ pub(super) enum VerdictName {
 /// The first tick that diverges.
 #[derive(Serialize, Deserialize)]
 pub(super) struct DivergenceLine {
+    /// The controller, if it is not the HPA controller.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub controller: Controller,
+    /// The run of the recommender beside an HPA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<usize>,
     pub tick: usize,
     pub at: String,
     pub fields: Vec<FieldDifference>,
@@ -175,7 +181,7 @@ impl ScenarioLine {
             ticks: outcome.ticks,
             not_compared: outcome.not_compared,
             divergence: match &outcome.verdict {
-                Verdict::Diverges(divergence) => Some(DivergenceLine::of(outcome, divergence)),
+                Verdict::Diverges(divergence) => Some(DivergenceLine::of(divergence)),
                 _ => None,
             },
             unmet: UnmetOf::outcome(outcome).lines(&outcome.unmet),
@@ -191,13 +197,38 @@ impl ScenarioLine {
 }
 
 impl DivergenceLine {
-    fn of(outcome: &Outcome, divergence: &Divergence) -> DivergenceLine {
+    fn of(divergence: &Divergence) -> DivergenceLine {
         DivergenceLine {
-            tick: divergence.tick,
+            controller: divergence.controller,
+            run: divergence.ticks_of_hpa.map(|_| divergence.tick),
+            tick: divergence.scenario_tick(),
             at: divergence.at.to_string(),
-            fields: divergence.fields.clone(),
-            why: outcome::reason(outcome, divergence).to_owned(),
+            fields: divergence.named_fields().collect(),
+            why: divergence.why.clone(),
         }
+    }
+
+    /// The divergence that was written. Its fields are known by their names only.
+    pub(super) fn read(self) -> Result<Divergence, String> {
+        let DivergenceLine { controller, run, tick, at, fields, why } = self;
+        let at = Time::ZERO + at.parse::<Span>().map_err(|error| error.to_string())?;
+        let divergence = Divergence {
+            ticks_of_hpa: run.map(|_| tick),
+            why,
+            ..Divergence::new(controller, run.unwrap_or(tick), at, Vec::new())
+        };
+        let prefix = divergence.prefix();
+        let without_prefix = |difference: FieldDifference| {
+            let name = difference.field.to_string();
+            match name.strip_prefix(&*prefix) {
+                Some(rest) if !prefix.is_empty() => {
+                    FieldDifference { field: rest.to_owned().into(), ..difference }
+                }
+                _ => difference,
+            }
+        };
+        let fields = fields.into_iter().map(without_prefix).collect();
+        Ok(Divergence { fields, ..divergence })
     }
 }
 
@@ -304,5 +335,39 @@ impl SummaryFigures {
             stale_known: summary.stale_known.clone(),
             missing: summary.missing.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_autoscaler_models::vpa::{ObjectName, Resource};
+    use kube_lockstep_scenario::vpa::VpaValue;
+    use kube_lockstep_sim::compare::{AmountField, FieldPath};
+
+    #[test]
+    fn a_divergence_of_a_recommender_beside_an_hpa_is_read_as_it_was_written() {
+        let target = FieldPath::Amount(AmountField {
+            vpa: ObjectName::new("default", "web"),
+            container: "app".into(),
+            value: VpaValue::Target,
+            resource: Resource::Cpu,
+        });
+        let at = Time::ZERO + Span::from_secs(180);
+        let fields = vec![FieldDifference::new(target, "296m", "300m")];
+        let divergence = Divergence {
+            ticks_of_hpa: Some(12),
+            ..Divergence::new(Controller::Recommender, 3, at, fields)
+        };
+        let written = serde_json::to_string(&DivergenceLine::of(&divergence)).expect("it is JSON");
+        assert_eq!(
+            written,
+            r#"{"controller":"recommender","run":3,"tick":12,"at":"3m0s","fields":[{"field":"run 3 of the recommender: default/web target.cpu of app","model":"296m","upstream":"300m"}],"why":""}"#
+        );
+        let line: DivergenceLine = serde_json::from_str(&written).expect("it is read");
+        let read = line.read().expect("it is valid");
+        assert_eq!(read.fields[0].field.to_string(), "default/web target.cpu of app");
+        let again = serde_json::to_string(&DivergenceLine::of(&read)).expect("it is JSON");
+        assert_eq!(again, written);
     }
 }

@@ -20,6 +20,7 @@ pub mod junit;
 pub mod layout;
 pub mod markdown;
 mod measurement;
+mod metric;
 pub mod missing;
 pub mod outcome;
 pub mod places;
@@ -126,11 +127,11 @@ fn headline(outcome: &Outcome) -> String {
         Verdict::Unmet => unmet(),
         Verdict::Inconclusive { why, .. } | Verdict::Skipped { why } => why.clone(),
         Verdict::Diverges(divergence) => {
-            let position = match outcome::is_api_answer(divergence) {
+            let position = match divergence.is_api_answer() {
                 true => format!("the API server's answer, t={}", divergence.at),
-                false => format!("tick {}, t={}", divergence.tick, divergence.at),
+                false => format!("tick {}, t={}", divergence.scenario_tick(), divergence.at),
             };
-            let Some(first) = divergence.fields.first() else { return position };
+            let Some(first) = divergence.named_fields().next() else { return position };
             let more = match divergence.fields.len() - 1 {
                 0 => String::new(),
                 more => format!(", and {}", counted(more, "more field")),

@@ -11,7 +11,7 @@ use super::style::{BAD, DIM, STRONG, WARN, paint};
 use super::unmet::{UnmetOf, with_fixtures_folder};
 use super::{counted, replay};
 use kube_autoscaler_models::observation::{Observation, ScaleWrite};
-use kube_lockstep_sim::compare::Divergence;
+use kube_lockstep_sim::compare::{Divergence, FieldDifference};
 use kube_lockstep_sim::run::{Note, Outcome, Setting, Verdict, shell_word, with_vpa};
 
 /// The number of ticks shown before a divergence.
@@ -115,14 +115,14 @@ fn diverges(
     let mut out = heading("diverges", BAD, outcome, &sides);
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     differences(&mut out, outcome, divergence, columns);
-    out.push_str(&why(outcome, divergence, columns));
+    out.push_str(&why(divergence, columns));
     out.push_str(&trace_around(outcome, divergence, columns));
     unmet(&mut out, outcome, columns);
     known_hits(&mut out, outcome, columns);
     closing(&mut out, outcome, run);
-    if !is_api_answer(divergence) {
+    if !divergence.is_api_answer() {
         let id = shell_word(&outcome.id);
-        let (tick, release) = (divergence.tick, &outcome.release);
+        let (tick, release) = (divergence.scenario_tick(), &outcome.release);
         let tick = format!("kube-lockstep explain {id} --tick {tick} --release {release}");
         let command = with_fixtures_folder(&outcome.id, &outcome.path, tick);
         let _ = writeln!(out, "  full derivation of the model: {}", paint(STRONG, &command));
@@ -134,40 +134,34 @@ fn paint_lines(style: Style, text: &str) -> String {
     text.lines().map(|line| paint(style, line) + "\n").collect()
 }
 
-/// Returns true if only the API server's answers to users differ, not the ticks.
-pub(super) fn is_api_answer(divergence: &Divergence) -> bool {
-    let is_api_field = |field: &str| {
-        matches!(field, "api" | "spec" | "metadata.generation") || field.starts_with("api.")
-    };
-    divergence.fields.iter().all(|difference| is_api_field(&difference.field))
-}
-
 fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, columns: usize) {
     let at = divergence.at;
-    let position = if is_api_answer(divergence) {
+    let position = if divergence.is_api_answer() {
         format!("the API server's answer, t={at}")
     } else {
-        format!("tick {}, t={at}{}", divergence.tick, hpa_of(outcome, divergence))
+        format!("tick {}, t={at}{}", divergence.scenario_tick(), hpa_of(outcome, divergence))
     };
     let engine = &*outcome.engine;
-    if let [only] = divergence.fields.as_slice()
+    let fields: Vec<FieldDifference> = divergence.named_fields().collect();
+    if let [only] = fields.as_slice()
         && is_short(only)
     {
         let values = side_by_side(only, engine, 0);
-        let _ = writeln!(out, "  {position}, {}:  {values}", paint(STRONG, &only.field));
+        let name = paint(STRONG, &only.field.to_string());
+        let _ = writeln!(out, "  {position}, {name}:  {values}");
         return;
     }
-    let fields = &divergence.fields;
     let differ = if fields.len() == 1 { "1 field differs" } else { "fields differ" };
     let count = if fields.len() == 1 { String::new() } else { format!("{} ", fields.len()) };
     let _ = writeln!(out, "  {position}, {count}{differ}:");
     let short = || fields.iter().filter(|field| is_short(field));
-    let widest = short().map(|field| width(&field.field)).max().unwrap_or(0);
+    let widest = short().map(|field| width(&field.field.to_string())).max().unwrap_or(0);
     let values = short().map(|field| width(&field.model)).max().unwrap_or(0);
-    for field in fields {
-        let name = paint(STRONG, &field.field);
+    for field in &fields {
+        let name = field.field.to_string();
+        let pad = widest.saturating_sub(width(&name));
+        let name = paint(STRONG, &name);
         if is_short(field) {
-            let pad = widest - width(&field.field);
             let values = side_by_side(field, engine, values);
             let _ = writeln!(out, "    {name}:{:pad$}  {values}", "");
         } else {
@@ -179,21 +173,27 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
 
 /// The name of the HPA of a divergent tick, if there are several HPAs.
 fn hpa_of(outcome: &Outcome, divergence: &Divergence) -> String {
-    let tick = divergence.tick.checked_sub(1).and_then(|index| outcome.trace.ticks.get(index));
-    match tick {
-        Some(tick) if has_several_hpas(outcome) => format!(", HPA {}", tick.hpa),
+    let ticks = ticks(outcome);
+    let index = divergence.scenario_tick().checked_sub(1);
+    match index.and_then(|index| ticks.get(index)) {
+        Some(tick) if has_several_hpas(ticks) => format!(", HPA {}", tick.hpa),
         _ => String::new(),
     }
 }
 
-fn has_several_hpas(outcome: &Outcome) -> bool {
-    let mut hpas = outcome.trace.ticks.iter().map(|tick| &tick.hpa);
+fn has_several_hpas(ticks: &[Observation]) -> bool {
+    let mut hpas = ticks.iter().map(|tick| &tick.hpa);
     hpas.next().is_some_and(|first| hpas.any(|hpa| hpa != first))
 }
 
+/// The observed ticks of the HPA controller.
+fn ticks(outcome: &Outcome) -> &[Observation] {
+    outcome.hpa().map_or(&[], |run| &run.trace.ticks)
+}
+
 /// The model's derivation of its value, if the model predicted the tick.
-fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
-    let why = reason(outcome, divergence);
+fn why(divergence: &Divergence, columns: usize) -> String {
+    let why = &divergence.why;
     if why.is_empty() {
         return String::new();
     }
@@ -204,24 +204,16 @@ fn why(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
     hanging(&format!("why the model said {value}: "), why, 4, columns)
 }
 
-/// The model's derivation of its side of a divergence, or an empty text.
-pub fn reason<'a>(outcome: &'a Outcome, divergence: &Divergence) -> &'a str {
-    if is_api_answer(divergence) {
-        return "";
-    }
-    let index = divergence.tick.checked_sub(1);
-    index.and_then(|index| outcome.why.get(index)).map_or("", String::as_str)
-}
-
 /// The observed ticks around a divergence.
 fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> String {
-    let ticks = &outcome.trace.ticks;
-    let first = divergence.tick.saturating_sub(BEFORE + 1);
-    let end = divergence.tick.saturating_add(AFTER).min(ticks.len());
+    let ticks = ticks(outcome);
+    let differing = divergence.scenario_tick();
+    let first = differing.saturating_sub(BEFORE + 1);
+    let end = differing.saturating_add(AFTER).min(ticks.len());
     if first >= end {
         return String::new();
     }
-    let several = has_several_hpas(outcome);
+    let several = has_several_hpas(ticks);
     let mut align = vec![Align::Left, Align::Right, Align::Left, Align::Left, Align::Left];
     align.extend(several.then_some(Align::Left));
     let mut table = Columns::new(&align);
@@ -238,8 +230,8 @@ fn trace_around(outcome: &Outcome, divergence: &Divergence, columns: usize) -> S
             continue;
         }
         let number = index + 1;
-        let here = number == divergence.tick && !is_api_answer(divergence);
-        let style = match number.cmp(&divergence.tick) {
+        let here = number == differing && !divergence.is_api_answer();
+        let style = match number.cmp(&differing) {
             std::cmp::Ordering::Greater => DIM,
             _ if here => STRONG,
             _ => Style::new(),

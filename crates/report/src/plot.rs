@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::chart::{self, Picture};
+use super::metric;
 use super::scale::ValueAxis;
 use super::style::{DIM, paint};
 use super::table::points;
-use kube_autoscaler_models::derivation::{MetricDerivation, Target};
+use kube_autoscaler_models::derivation::MetricDerivation;
 use kube_autoscaler_models::quantity::human;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ContainerRecommendation, Resource, Snapshot};
@@ -43,7 +44,7 @@ pub(crate) fn all(scenario: &Scenario, run: &FreeRun, columns: usize) -> String 
     let replicas = chart::replicas(&points(scenario, run, 0), scenario.until, columns);
     let mut out = titled("replicas", &replicas);
     for metric in metrics(run) {
-        let (values, target) = (&metric.values, metric.target());
+        let (values, target) = (&metric.values, metric::target(metric.like));
         let picture = picture(values, target, metric.unit(), scenario.until, columns);
         out.push_str(&titled(&metric.title(), &picture));
     }
@@ -74,45 +75,20 @@ fn metrics(run: &FreeRun) -> Vec<Metric<'_>> {
     let seen = own().map(|tick| tick.derivation.metrics.as_slice());
     let like = seen.max_by_key(|metrics| metrics.len()).unwrap_or_default();
     let values = |like: &MetricDerivation| {
-        let of = |metric: &&MetricDerivation| {
-            (&metric.name, &metric.source) == (&like.name, &like.source)
-                && same_unit(metric.target, like.target)
-        };
+        let of = |metric: &&MetricDerivation| metric::is_same(metric, like);
         let at = |tick: &kube_lockstep_sim::run::FreeTick| {
             let metric = tick.derivation.metrics.iter().find(of);
-            (tick.observation.at, metric.and_then(value))
+            (tick.observation.at, metric.and_then(metric::value))
         };
         own().map(at).collect()
     };
     like.iter().take(METRICS).map(|like| Metric { like, values: values(like) }).collect()
 }
 
-fn same_unit(one: Target, other: Target) -> bool {
-    std::mem::discriminant(&one) == std::mem::discriminant(&other)
-}
-
-/// The value that is compared with the target: percent, or thousandths.
-fn value(metric: &MetricDerivation) -> Option<f64> {
-    let usage = metric.usage.filter(|_| metric.error.is_none())?;
-    match metric.target {
-        Target::Utilization(_) => usage.utilization.map(f64::from),
-        Target::AverageValue(_) => Some(usage.average as f64),
-        Target::Value(_) | Target::None => Some(usage.total as f64),
-    }
-}
-
 impl Metric<'_> {
-    fn target(&self) -> Option<f64> {
-        match self.like.target {
-            Target::Utilization(percent) => Some(f64::from(percent)),
-            Target::AverageValue(milli) | Target::Value(milli) => Some(milli as f64),
-            Target::None => None,
-        }
-    }
-
     fn unit(&self) -> Unit {
-        match self.like.target {
-            Target::Utilization(_) => Unit::Percent,
+        match metric::unit(self.like) {
+            metric::Unit::Percent => Unit::Percent,
             _ if self.like.is_in_bytes() => Unit::Bytes,
             _ => Unit::Decimal,
         }
@@ -121,7 +97,7 @@ impl Metric<'_> {
     /// `cpu; the dotted line is the target, 50%`.
     fn title(&self) -> String {
         let mut title = self.like.title();
-        if let Some(target) = self.target() {
+        if let Some(target) = metric::target(self.like) {
             let target = match self.unit() {
                 Unit::Percent => Unit::Percent.text(target),
                 Unit::Bytes | Unit::Decimal => self.like.amount(target as i64),

@@ -5,14 +5,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::json::{LineKind, ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
-use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_sim::compare::Divergence;
+use kube_autoscaler_models::time::Span;
 use kube_lockstep_sim::run::merge::{End, ResultFile};
 use kube_lockstep_sim::run::{Outcome, Setting, Shard, Summary, Verdict};
-use kube_lockstep_sim::trace::Trace;
-
-/// The last tick whose reason is kept. The numbers come from a file, and each tick needs memory.
-const MAX_TICK_WITH_REASON: usize = 1_000_000;
 
 /// The error for a file that does not contain results.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -118,25 +113,13 @@ fn end(figures: SummaryFigures) -> Result<End, String> {
 }
 
 fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
-    let mut reasons = Vec::new();
     let why = line.why.unwrap_or_default();
     let verdict = match (line.verdict, line.divergence) {
         (VerdictName::Conforms, _) => Verdict::Conforms,
         (VerdictName::Unmet, _) => Verdict::Unmet,
         (VerdictName::Skipped, _) => Verdict::Skipped { why },
         (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: line.output },
-        (VerdictName::Diverges, Some(divergence)) => {
-            // The reason belongs to its tick.
-            if divergence.tick <= MAX_TICK_WITH_REASON {
-                reasons = vec![String::new(); divergence.tick.saturating_sub(1)];
-                reasons.push(divergence.why);
-            }
-            Verdict::Diverges(Divergence {
-                tick: divergence.tick,
-                at: Time::ZERO + span(&divergence.at)?,
-                fields: divergence.fields,
-            })
-        }
+        (VerdictName::Diverges, Some(divergence)) => Verdict::Diverges(divergence.read()?),
         (VerdictName::Diverges, None) => return Err("the divergence is missing".to_owned()),
     };
     Ok(Outcome {
@@ -152,16 +135,11 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         known: line.known,
         ticks: line.ticks,
         not_compared: line.not_compared,
-        // Results do not contain the trace.
-        trace: Trace::default(),
-        why: reasons,
-        derivations: Vec::new(),
-        scenario: None,
+        controllers: Vec::new(),
         unmet: line.unmet.into_iter().map(|line| line.unmet).collect(),
         notes: line.notes,
         ambiguous_ticks: line.ambiguous_ticks,
         retries: line.retries,
         elapsed: Duration::try_from_secs_f64(line.elapsed_ms / 1e3).unwrap_or_default(),
-        recommender: None,
     })
 }

@@ -29,6 +29,11 @@ pub enum Kind {
     MissingField(&'static str),
     /// The value of this field is wrong. The position is that of the field.
     InvalidField(&'static str),
+    /// A recorded signal has several series, in place of one.
+    SeveralSeries {
+        /// The hint for a signal that is not the usage of pods.
+        hint_without_pods: Hint,
+    },
 }
 
 /// A position in a file.

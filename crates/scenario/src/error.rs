@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::diagnostic::{Diagnostic, Hint};
+use crate::syntax::Syntax;
 
 /// The hint for a file that may be a manifest instead of a scenario.
 pub const READS_MANIFESTS: &str =
@@ -21,8 +22,11 @@ pub struct Error {
 
 /// The problem of a file that a scenario or a load names, and that can't be read: `why` has no hint
 /// if the path may be wrong.
-pub(super) fn unreadable(path: &str, why: Diagnostic) -> Diagnostic {
-    let hint = why.hint.unwrap_or_else(|| "the path is relative to the scenario".into());
+pub(super) fn unreadable(path: &str, why: Diagnostic, syntax: Syntax) -> Diagnostic {
+    let hint = why.hint.unwrap_or_else(|| {
+        let folder = syntax.pick("scenario", "current folder");
+        format!("the path is relative to the {folder}").into()
+    });
     Diagnostic::new(format!("{path} can't be read: {}", why.what)).hint(hint)
 }
 

@@ -10,10 +10,9 @@
 //! knowledge of the format can read a scenario from top to bottom.
 
 mod action;
-pub mod api_types;
+pub mod api_schema;
 mod assumptions;
 mod autoscaler;
-mod custom_resource;
 pub mod decode;
 pub mod defaults;
 mod deprecated;
@@ -45,6 +44,7 @@ pub mod resolved;
 mod schema;
 mod speed;
 mod split;
+pub mod syntax;
 pub mod text;
 mod to_raw;
 pub mod vpa;
@@ -68,10 +68,12 @@ pub use self::diagnostic::{Diagnostic, Hint, Kind, Place};
 pub use self::error::Error;
 pub use self::error::READS_MANIFESTS;
 pub use self::podset::PodSetError;
-pub use self::recording::{AnswerOverview, check_answer, on_a_command_line};
+pub use self::recording::{AnswerOverview, check_answer};
+use self::resolve::Reader;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
 pub use self::split::EVENTS_WITHOUT_VPA;
+use self::syntax::Syntax;
 use self::vpa::VpaScenario;
 
 /// A scenario of the HPA controller, or of the VPA's recommender alone.
@@ -124,10 +126,27 @@ pub fn parse_any(
     text: &str,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<AnyScenario, Error> {
+    parse_with(path, text, Reader { file: read, syntax: Syntax::Scenario })
+}
+
+/// Reads the draft of a scenario, as [`parse_any`] does. The user wrote its loads as flags, so hints
+/// are about flags.
+///
+/// # Errors
+/// All problems of the draft, with line and column.
+pub fn parse_draft(
+    path: &str,
+    text: &str,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
+) -> Result<AnyScenario, Error> {
+    parse_with(path, text, Reader { file: read, syntax: Syntax::Flags })
+}
+
+fn parse_with(path: &str, text: &str, read: Reader<'_>) -> Result<AnyScenario, Error> {
     let failed = |problems| Error::new(path, problems);
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     if !vpa::is_vpa(&root) {
-        return parse(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
+        return parse_hpa(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
     }
     let problems = percent::replace_of_vpa(&mut root);
     let scenario = all_problems(resolve::resolve_vpa(path, &root, &[], read), problems);
@@ -146,6 +165,10 @@ pub fn parse(
     text: &str,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Scenario, Error> {
+    parse_hpa(path, text, Reader { file: read, syntax: Syntax::Scenario })
+}
+
+fn parse_hpa(path: &str, text: &str, read: Reader<'_>) -> Result<Scenario, Error> {
     let failed = |problems| Error::new(path, problems);
     let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
     let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
@@ -168,7 +191,7 @@ fn with_vpa(
     path: &str,
     root: &node::Node,
     vpa: &node::Node,
-    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
+    read: Reader<'_>,
 ) -> Result<Scenario, Vec<Diagnostic>> {
     let of_hpa = resolve::resolve(path, root, read);
     let of_vpa = resolve::with_vpa::resolve(path, vpa, &split::init_containers(root), read);

@@ -3,7 +3,7 @@
 //!
 //! Upstream receives the manifest unchanged; these types only check its shape. `resolve` checks for
 //! missing fields. Other types can't take their place: `model::api::HpaSpec` requires fields that a
-//! patch may omit, and has no metadata; `api_types` knows the names and Go types of fields, but
+//! patch may omit, and has no metadata; `api_schema` knows the names and Go types of fields, but
 //! returns no values, and has no v2beta1, and no texts, limits and words for editors.
 
 use schemars::JsonSchema;

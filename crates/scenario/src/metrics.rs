@@ -63,8 +63,20 @@ impl Metrics {
         of_sources.chain(of_objects.chain(of_externals).map(|(_, signal)| signal))
     }
 
+    /// The recorded signals, mutable.
+    pub(super) fn recorded_mut(&mut self) -> impl Iterator<Item = &mut Recorded> {
+        self.signals_mut().filter_map(Signal::recorded_mut)
+    }
+
     /// The noise of all signals, mutable.
     pub(super) fn noise_mut(&mut self) -> impl Iterator<Item = &mut Noise> {
+        self.signals_mut().filter_map(|signal| match signal {
+            Signal::Noisy(noise) => Some(noise),
+            _ => None,
+        })
+    }
+
+    fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
         let of_resources = self.resources.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
         let of_pods = self.pods.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
         let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
@@ -73,10 +85,7 @@ impl Metrics {
         });
         let of_objects = self.objects.iter_mut().flat_map(ObjectMetric::signals_mut);
         let of_externals = self.externals.iter_mut().flat_map(ExternalMetric::signals_mut);
-        of_sources.chain(of_objects).chain(of_externals).filter_map(|signal| match signal {
-            Signal::Noisy(noise) => Some(noise),
-            _ => None,
-        })
+        of_sources.chain(of_objects).chain(of_externals)
     }
 }
 
@@ -473,6 +482,14 @@ impl Signal {
     /// The recording, if the signal is one, with or without noise.
     pub fn recorded(&self) -> Option<&Recorded> {
         match self.without_noise() {
+            Signal::Recorded(recorded) => Some(recorded),
+            _ => None,
+        }
+    }
+
+    fn recorded_mut(&mut self) -> Option<&mut Recorded> {
+        match self {
+            Signal::Noisy(noise) => noise.of.recorded_mut(),
             Signal::Recorded(recorded) => Some(recorded),
             _ => None,
         }

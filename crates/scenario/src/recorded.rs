@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::syntax::Syntax;
 use super::text::{AnyQuantity, As, PositiveDuration};
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::quantity::Quantity;
@@ -50,6 +51,9 @@ pub struct Recorded {
     /// The timestamp at t=0. None: the first one of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
+    /// The syntax in which the user wrote the signal.
+    #[serde(skip)]
+    pub syntax: Syntax,
     /// The values. Each one holds until the next one.
     #[serde(skip)]
     pub samples: Arc<[RecordedSample]>,
@@ -122,6 +126,7 @@ impl Recorded {
             percent: None,
             hold: None,
             start: None,
+            syntax: Syntax::default(),
             samples: Arc::new([]),
         }
     }

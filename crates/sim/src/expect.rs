@@ -13,6 +13,7 @@ mod replicas;
 mod tick;
 mod unmet;
 mod values;
+mod when;
 
 use serde_json::json;
 
@@ -20,7 +21,8 @@ pub use self::tick::{ExternalScale, Moment, ScaleTargets};
 use self::tick::{Tick, fold};
 use self::unmet::Miss;
 pub use self::unmet::{Unmet, UnmetTick, UnmetValue};
-use self::values::{describe, wrong_at};
+use self::values::{Wrong, describe, wrong_at};
+use self::when::ExpectedTick;
 use kube_autoscaler_models::observation::Observation;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::{Span, Time};
@@ -40,12 +42,12 @@ pub fn evaluate(
     if expect.is_empty() {
         return Vec::new();
     }
-    let all = Reconciles(fold(observations, targets.clone(), external_scales));
+    let all = fold(observations, targets.clone(), external_scales);
     let unmet = |(index, expectation): (usize, &Expectation)| {
         let when = expectation.when(targets.until);
         let miss = match &expectation.hpa {
-            None => all.unmet(when, expectation)?,
-            Some(hpa) => all.of_hpa(hpa).unmet(when, expectation)?,
+            None => unmet(&all, when, expectation)?,
+            Some(hpa) => unmet(&reconciles_of(&all, hpa), when, expectation)?,
         };
         let Miss { what, tick, values } = miss;
         let hpa = expectation.hpa.clone();
@@ -57,131 +59,60 @@ pub fn evaluate(
     of_release.filter_map(unmet).collect()
 }
 
-/// All reconciles of a run.
-struct Reconciles<'a>(Vec<Tick<'a>>);
+/// The reconciles of one HPA, numbered separately.
+fn reconciles_of<'a>(all: &[Tick<'a>], hpa: &str) -> Vec<Tick<'a>> {
+    let ticks = all.iter().filter(|tick| &*tick.observation.hpa == hpa).enumerate();
+    ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect()
+}
 
-impl<'a> Reconciles<'a> {
-    /// The reconciles of one HPA, numbered separately.
-    fn of_hpa(&self, hpa: &str) -> Reconciles<'a> {
-        let ticks = self.0.iter().filter(|tick| &*tick.observation.hpa == hpa).enumerate();
-        Reconciles(ticks.map(|(index, tick)| Tick { number: index + 1, ..tick.clone() }).collect())
+/// Why an expectation is not met.
+fn unmet(ticks: &[Tick<'_>], when: When, expected: &Expectation) -> Option<Miss> {
+    let since = match expected.since {
+        Since::Start => Span::ZERO,
+        Since::FirstReconcile => ticks.first().map_or(Span::ZERO, |it| it.at().since_start()),
+    };
+    when::unmet(ticks, &when.later(since), expected)
+}
+
+impl ExpectedTick for Tick<'_> {
+    type Expectation = Expectation;
+
+    fn at(&self) -> Time {
+        self.observation.at
     }
 
-    /// Why an expectation is not met.
-    fn unmet(&self, when: When, expected: &Expectation) -> Option<Miss> {
-        let since = match expected.since {
-            Since::Start => Span::ZERO,
-            Since::FirstReconcile => self.0.first().map_or(Span::ZERO, |it| it.at().since_start()),
-        };
-        match &when.later(since) {
-            When::Tick(number) => match number.checked_sub(1).filter(|i| *i < self.0.len()) {
-                Some(index) => self.unmet_at(index, expected),
-                None => {
-                    Some(Miss::plain(format!("tick {number} never happened: {}", self.how_many())))
-                }
-            },
-            When::At(at) => match self.last_until(*at) {
-                Some(index) => self.unmet_at(index, expected),
-                None => {
-                    Some(Miss::plain(format!("no tick at or before t={at}: {}", self.how_many())))
-                }
-            },
-            When::Always(from, to) => {
-                self.always(self.between(*from, *to), expected, || self.nothing_between(*from, *to))
-            }
-            When::Whole => self.always(&self.0, expected, || "there was no tick".to_owned()),
-            When::Never(from, to) => self.never(*from, *to, expected),
-            When::Within { of, span } => self.within(*of, *span, expected),
-            When::Series(series) => replicas::series(&self.0, series, tolerance(expected)),
-            When::Sequence(numbers) => replicas::sequence(&self.0, numbers),
-        }
+    fn name(&self) -> UnmetTick {
+        UnmetTick { tick: self.number, at: self.at(), index: self.index }
     }
 
-    /// The index of the last reconcile at or before a time.
-    fn last_until(&self, at: Time) -> Option<usize> {
-        self.0.partition_point(|tick| tick.at() <= at).checked_sub(1)
+    fn wrong(&self, expected: &Expectation) -> Option<Wrong> {
+        wrong_at(self, expected)
     }
 
-    /// A single reconcile, or one within the tolerance; counts apply to the run up to it.
-    fn unmet_at(&self, index: usize, expected: &Expectation) -> Option<Miss> {
-        let tolerance = tolerance(expected);
-        let near = replicas::near(&self.0, index, tolerance);
-        let tick = &self.0[index];
-        let Some(wrong) = wrong_at(tick, expected) else {
-            return too_often(&self.0[..=index], expected);
-        };
-        if near.iter().any(|tick| wrong_at(tick, expected).is_none()) {
-            return None;
-        }
-        let near = replicas::tolerance_text(tolerance);
-        Some(wrong.at(tick, |wrong| format!("{tick}: {wrong}{near}")))
+    fn unwanted(&self, expected: &Expectation) -> Miss {
+        let (what, never) = (describe(expected), "never expected");
+        let value = UnmetValue::text("never", format!("not {what}"), what.clone());
+        let what = format!("{self}: {never} {what}");
+        Miss { what, tick: Some(self.name()), values: vec![value] }
     }
 
-    fn always(
-        &self,
-        ticks: &[Tick<'_>],
-        expected: &Expectation,
-        nothing: impl FnOnce() -> String,
-    ) -> Option<Miss> {
-        if ticks.is_empty() {
-            return Some(Miss::plain(nothing()));
-        }
-        let mut wrong =
-            ticks.iter().filter_map(|tick| wrong_at(tick, expected).map(|wrong| (tick, wrong)));
-        if let Some((tick, first)) = wrong.next() {
-            let more = match wrong.count() {
-                0 => String::new(),
-                1 => " (and 1 more tick)".to_owned(),
-                more => format!(" (and {more} more ticks)"),
-            };
-            return Some(first.at(tick, |first| format!("{tick}: {first}{more}")));
-        }
+    fn tolerance(expected: &Expectation) -> usize {
+        tolerance(expected)
+    }
+
+    fn is_only_count(expected: &Expectation) -> bool {
+        expected.at_most.is_some()
+    }
+
+    fn too_often(ticks: &[Self], expected: &Expectation) -> Option<Miss> {
         too_often(ticks, expected)
     }
 
-    fn never(&self, from: Time, to: Time, expected: &Expectation) -> Option<Miss> {
-        let ticks = self.between(from, to);
-        if ticks.is_empty() {
-            return Some(Miss::plain(self.nothing_between(from, to)));
-        }
-        let met = ticks.iter().find(|tick| wrong_at(tick, expected).is_none());
-        let Some(tick) = met.filter(|_| expected.at_most.is_none()) else {
-            return too_often(ticks, expected);
-        };
-        let (what, never) = (describe(expected), "never expected");
-        let value = UnmetValue::text("never", format!("not {what}"), what.clone());
-        let (what, tick) = (format!("{tick}: {never} {what}"), Some(tick.name()));
-        Some(Miss { what, tick, values: vec![value] })
-    }
-
-    fn within(&self, of: Time, span: Span, expected: &Expectation) -> Option<Miss> {
-        let ticks = self.between(of, of + span);
-        let Some(last) = ticks.last() else {
-            return Some(Miss::plain(self.nothing_between(of, of + span)));
-        };
-        if ticks.iter().any(|tick| wrong_at(tick, expected).is_none()) {
-            return too_often(ticks, expected);
-        }
-        let wrong = wrong_at(last, expected)?;
-        let text = |wrong: &str| format!("not within {span} of t={of}; last at {last}: {wrong}");
-        Some(wrong.at(last, text))
-    }
-
-    fn between(&self, from: Time, to: Time) -> &[Tick<'a>] {
-        let first = self.0.partition_point(|tick| tick.at() < from);
-        let end = self.0.partition_point(|tick| tick.at() <= to);
-        &self.0[first..end.max(first)]
-    }
-
-    fn nothing_between(&self, from: Time, to: Time) -> String {
-        format!("no tick between t={from} and t={to}: {}", self.how_many())
-    }
-
-    fn how_many(&self) -> String {
-        match self.0.as_slice() {
-            [] => "there was no tick".to_owned(),
-            [only] => format!("the only one was at t={}", only.at()),
-            [.., last] => format!("there were {}, the last at t={}", self.0.len(), last.at()),
+    fn unmet_series(ticks: &[Self], when: &When, expected: &Expectation) -> Option<Miss> {
+        match when {
+            When::Series(series) => replicas::series(ticks, series, tolerance(expected)),
+            When::Sequence(numbers) => replicas::sequence(ticks, numbers),
+            _ => None,
         }
     }
 }

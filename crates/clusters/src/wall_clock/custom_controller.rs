@@ -49,11 +49,7 @@ pub(super) fn predict_stored_status(
 
 /// The difference for a status with conditions or metrics that upstream does not have.
 pub(super) fn unread(why: String) -> FieldDifference {
-    FieldDifference {
-        field: "status".to_owned(),
-        model: "conditions and metrics that upstream knows".to_owned(),
-        upstream: why,
-    }
+    FieldDifference::new("status", "conditions and metrics that upstream knows", why)
 }
 
 #[cfg(test)]

@@ -232,7 +232,7 @@ impl Task {
         let on = On { cluster, stop: &plan.stop, compared };
         let attempted = attempt(&scenario.prepared, *release, on, history, findings).await;
         let registration_lost = match &attempted {
-            Ok(attempted) if attempted.findings.divergence.is_some() => {
+            Ok(attempted) if attempted.findings.comparison.divergence.is_some() => {
                 cluster.registration_lost().await
             }
             _ => None,

@@ -85,7 +85,7 @@ pub(super) mod tests {
     use super::*;
     use kube_autoscaler_models::rules::Release;
     use kube_autoscaler_models::time::Time;
-    use kube_lockstep_sim::compare::Divergence;
+    use kube_lockstep_sim::compare::{Controller, Divergence};
     use kube_lockstep_sim::run::RandomCause;
     use kube_lockstep_sim::run::lockstep::unfinished;
 
@@ -105,8 +105,8 @@ pub(super) mod tests {
     }
 
     fn diverges() -> Outcome {
-        let (tick, at, fields) = (0, Time::ZERO, Vec::new());
-        outcome(Verdict::Diverges(Divergence { tick, at, fields }))
+        let divergence = Divergence::new(Controller::Hpa, 0, Time::ZERO, Vec::new());
+        outcome(Verdict::Diverges(divergence))
     }
 
     #[test]

@@ -194,36 +194,29 @@ impl Engine for Upstream {
         })
     }
 
+    /// Does not wait for the answer, so that the first steps are predicted meanwhile.
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
-        let opened = {
-            if self.has_observed_all_metrics && !scenario.observed.all_metrics {
-                self.process = None;
-            }
-            let release = self.release;
-            self.process()?;
-            let protocol = self.protocol.unwrap_or(PROTOCOL);
-            self.has_observed_all_metrics = scenario.observed.all_metrics;
-            let process = self.process()?;
-            process.send(&Request::Open(Open::of(scenario, release, protocol)))?;
-            process.receive()
-        };
-        match opened {
-            Ok(Answer::Opened { epoch }) => {
-                let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
-                let log = Log::new(epoch, scenario.namespace.clone(), hpas, takes_turns(scenario));
-                let log = log.of_version(self.protocol.unwrap_or(PROTOCOL));
-                let now = Time::ZERO;
-                let older = Older::of(self.release);
-                let sent = VecDeque::new();
-                Ok(Box::new(UpstreamSession { engine: self, now, log, sent, older, closed: false }))
-            }
-            Ok(Answer::Failed { why }) => Err(self.give_up(&why)),
-            Ok(answer) => Err(self.give_up(&format!("it answered {answer:?} to `open`"))),
-            Err(error) => {
-                self.process = None;
-                Err(error)
-            }
+        if self.has_observed_all_metrics && !scenario.observed.all_metrics {
+            self.process = None;
         }
+        let release = self.release;
+        self.process()?;
+        let protocol = self.protocol.unwrap_or(PROTOCOL);
+        self.has_observed_all_metrics = scenario.observed.all_metrics;
+        let process = self.process()?;
+        process.send(&Request::Open(Open::of(scenario, release, protocol)))?;
+        process.write_without_waiting();
+        let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
+        let log = Log::new(Time::ZERO, scenario.namespace.clone(), hpas, takes_turns(scenario));
+        Ok(Box::new(UpstreamSession {
+            now: Time::ZERO,
+            log: log.of_version(protocol),
+            opened: false,
+            sent: VecDeque::new(),
+            older: Older::of(release),
+            closed: false,
+            engine: self,
+        }))
     }
 }
 
@@ -246,6 +239,8 @@ struct UpstreamSession<'a> {
     /// The time of the last answer.
     now: Time,
     log: Log,
+    /// True if the answer to `open` has been read.
+    opened: bool,
     /// The steps without an answer yet.
     sent: VecDeque<SentStep>,
     older: Option<Older>,
@@ -315,6 +310,21 @@ impl UpstreamSession<'_> {
             answer => Ok(answer),
         }
     }
+
+    /// Reads the answer to `open`.
+    fn await_opened(&mut self) -> Result<(), EngineError> {
+        if self.opened {
+            return Ok(());
+        }
+        match self.answer()? {
+            Answer::Opened { epoch } => {
+                self.log.starts_at(epoch);
+                self.opened = true;
+                Ok(())
+            }
+            answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `open`"))),
+        }
+    }
 }
 
 impl Session for UpstreamSession<'_> {
@@ -332,6 +342,7 @@ impl Session for UpstreamSession<'_> {
     }
 
     fn receive(&mut self) -> Result<Stepped, EngineError> {
+        self.await_opened()?;
         match self.answer()? {
             Answer::Stepped(answer) => {
                 let sent = self.sent.pop_front();
@@ -355,6 +366,7 @@ impl Session for UpstreamSession<'_> {
     fn close(mut self: Box<Self>) -> Result<Vec<Observation>, EngineError> {
         self.closed = true;
         self.process()?.send(&Request::Close {})?;
+        self.await_opened()?;
         match self.answer()? {
             Answer::Closed {} => Ok(self.log.unfinished()),
             answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `close`"))),

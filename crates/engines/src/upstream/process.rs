@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Runtime;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::excerpt::Excerpt;
@@ -37,8 +38,11 @@ const REASON: usize = 1024;
 /// The largest answer, in bytes: an engine must not exhaust the memory of this process.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// The size of a read or write, in bytes.
+/// The size of a read, in bytes.
 const CHUNK: usize = 64 * 1024;
+
+/// The number of bytes of queued requests that are written before an answer is waited for.
+const BATCH: usize = 4 * 1024;
 
 /// A running engine program.
 #[derive(Debug)]
@@ -102,13 +106,33 @@ impl Process {
         })
     }
 
-    /// Queues a request, which is written while waiting for an answer.
+    /// Queues a request. A full batch is written if the pipe has room for it, so that the program
+    /// works in the meantime. The rest is written while waiting for an answer.
     pub(super) fn send(&mut self, request: &impl Serialize) -> Result<(), EngineError> {
+        let full_batches = self.outgoing.len() / BATCH;
         if let Err(error) = serde_json::to_writer(&mut self.outgoing, request) {
             return Err(self.broken(&format!("a request could not be written: {error}")));
         }
         self.outgoing.push(b'\n');
+        if self.outgoing.len() / BATCH > full_batches {
+            self.write_without_waiting();
+        }
         Ok(())
+    }
+
+    /// Writes as many of the queued requests as the pipe has room for.
+    pub(super) fn write_without_waiting(&mut self) {
+        let Process { runtime, input, outgoing, .. } = self;
+        let written = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                written = input.write(outgoing) => written,
+                // Meanwhile, the runtime checks if a pipe that was full has room again.
+                () = yield_now() => Ok(0),
+            }
+        });
+        // `receive` reports a program that has exited.
+        outgoing.drain(..written.unwrap_or(0));
     }
 
     /// Waits for the next answer, writing queued requests meanwhile.
@@ -149,7 +173,8 @@ impl Process {
         found
     }
 
-    /// Reads available output and writes pending input, so that neither side blocks the other.
+    /// Writes queued requests and reads available output, so that neither side blocks the other. The
+    /// requests come first: the program processes them while this process reads its answers.
     fn exchange(&mut self, deadline: Instant) -> Result<(), EngineError> {
         if self.taken > 0 {
             self.incoming.drain(..self.taken);
@@ -172,8 +197,6 @@ impl Process {
             let read = loop {
                 tokio::select! {
                     biased;
-                    read = output.read_buf(incoming) => break read,
-                    () = &mut gone => break Ok(0),
                     sent = input.write(&outgoing[written..]), if written < outgoing.len() => {
                         match sent {
                             Ok(sent) => written += sent,
@@ -182,6 +205,8 @@ impl Process {
                             Err(_) => written = outgoing.len(),
                         }
                     }
+                    read = output.read_buf(incoming) => break read,
+                    () = &mut gone => break Ok(0),
                 }
             };
             outgoing.drain(..written);

@@ -117,7 +117,7 @@ mod tests {
                 let event = event(message);
                 let (origin, times) = (EventOrigin::default(), EventTimes::default());
                 let sent = SentEvent { verb: EventVerb::Create, event, count: 1, origin, times };
-                observation.push(ControllerAction::SendEvent(sent));
+                observation.push(ControllerAction::SendEvent(Box::new(sent)));
             }
             observation
         };

@@ -125,7 +125,7 @@ impl EventCorrelator {
             let occurrence = Occurrence { event, at: *at, began };
             if let Some(request) = self.correlate(&occurrence, known) {
                 let request = SentEvent { origin: origin.clone(), ..request };
-                sent.push(ControllerAction::SendEvent(request));
+                sent.push(ControllerAction::SendEvent(Box::new(request)));
                 requests.as_mut().and_then(Iterator::next);
             }
         }
@@ -353,14 +353,9 @@ mod tests {
     fn observed(verb: EventVerb, count: u32, message: &str) -> Observation {
         let tick = decision(Time::ZERO, &[message]);
         let event = tick.observation.events().next().unwrap().clone();
-        let sent = ControllerAction::SendEvent(SentEvent {
-            verb,
-            event,
-            count,
-            origin: EventOrigin::default(),
-            times: EventTimes::default(),
-        });
-        Observation::new(Time::ZERO, "web".into(), [sent])
+        let (origin, times) = (EventOrigin::default(), EventTimes::default());
+        let sent = Box::new(SentEvent { verb, event, count, origin, times });
+        Observation::new(Time::ZERO, "web".into(), [ControllerAction::SendEvent(sent)])
     }
 
     #[test]
@@ -486,7 +481,7 @@ mod tests {
             let verb = if count == 1 { EventVerb::Create } else { EventVerb::Patch };
             let mut request = observed(verb, count, "24").sent_events().next().cloned().unwrap();
             request.times.event_name = seen.map(Arc::from);
-            let request = ControllerAction::SendEvent(request);
+            let request = ControllerAction::SendEvent(Box::new(request));
             let request = Observation::new(Time::ZERO, "web".into(), [request]);
             let later = decision(Time::from_secs(400), &["24"]);
             let sent = correlator.clone().send(&later, Some(&request));

@@ -7,8 +7,9 @@ use super::detail::Detail;
 use super::lane::{ChartAxis, Lane, amounts_up_to, flag, grid, largest, line, time, whole};
 use super::path::{self, Bar};
 use super::peak::{self, Divided};
-use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Unit, Value, unit};
+use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Value};
 use super::words;
+use crate::metric::{Unit, unit};
 use crate::scale::ValueAxis;
 use kube_autoscaler_models::derivation::{MetricDerivation, PodCounts};
 use kube_autoscaler_models::observation::EventType;
@@ -97,8 +98,7 @@ fn differing(values: &[(Time, f64)], axis: ChartAxis, scale: &ValueAxis) -> Stri
 /// The mark of the first tick that differs, with both values if these are the desired replicas.
 fn mark(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
     let Some(mark) = &timeline.mark else { return html! {} };
-    let mut fields = mark.first.fields.iter();
-    let desired = fields.find(|field| field.field == "status.desiredReplicas");
+    let desired = mark.desired_replicas();
     let text = desired.map_or_else(|| mark.word().to_owned(), |field| mark.values(field));
     flag(&text, &mark.on(axis))
 }

@@ -9,11 +9,14 @@ use super::chart;
 use super::lane::{self, ChartAxis, Lane};
 use super::section::Section;
 use super::share::Share;
-use super::timeline::{Run, Timeline, Value, unit};
+use super::timeline::{Run, Timeline, Value};
 use super::{page, words};
-use crate::comparison::{CAUSES, COLUMNS, Column, ComparisonRow, not_compared, tables};
+use crate::comparison::{
+    CAUSES, COLUMNS, Column, ComparisonRow, SettingName, not_compared, tables,
+};
 use crate::counted;
 use crate::first_difference::{Differing, differing};
+use crate::metric;
 use crate::scale::ValueAxis;
 use kube_autoscaler_models::derivation::MetricDerivation;
 use kube_autoscaler_models::time::Time;
@@ -47,7 +50,7 @@ const MOST_STRONG: usize = 6;
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
     /// The name of the setting.
-    pub setting: &'a str,
+    pub setting: &'a SettingName,
     /// The difference from the other settings.
     pub about: &'a str,
     /// The scenario with this setting.
@@ -78,7 +81,7 @@ struct Group {
 /// The values of a setting: of an HPA, and of the target of that.
 #[derive(Debug)]
 struct Series {
-    name: String,
+    name: SettingName,
     release: String,
     end: Time,
     zero: Option<Timestamp>,
@@ -99,21 +102,19 @@ impl MetricSeries {
     /// Returns true if the other one is the same metric in the same unit, so that both can have the
     /// same axis.
     fn fits(&self, other: &MetricSeries) -> bool {
-        let key =
-            |it: &MetricSeries| (it.like.name.clone(), it.like.source.clone(), unit(&it.like));
-        key(self) == key(other)
+        metric::is_same(&self.like, &other.like)
     }
 }
 
 impl Series {
-    fn of(setting: &str, release: &str, timeline: &Timeline<'_>) -> Series {
+    fn of(setting: &SettingName, release: &str, timeline: &Timeline<'_>) -> Series {
         let metrics = timeline.metrics().into_iter().map(|metric| MetricSeries {
             like: metric.like.clone(),
             values: metric.values,
             target: metric.target,
         });
         Series {
-            name: setting.to_owned(),
+            name: setting.clone(),
             release: release.to_owned(),
             end: timeline.end(),
             zero: timeline.zero(),
@@ -157,7 +158,7 @@ impl Comparison {
     pub fn add(&mut self, compared: Compared<'_>) {
         let Compared { setting, about, scenario, run } = compared;
         let section = self.share.fit(|detail| Section::of_model(scenario, run, &[], detail));
-        self.sections.push(section.named(setting, about));
+        self.sections.push(section.named(&setting.to_string(), about));
         let release = &run.trace.release;
         let drawn = Run::of_model(scenario, run);
         for timeline in drawn.iter().flat_map(Run::timelines) {
@@ -221,12 +222,14 @@ impl Group {
     /// The names of the settings. Beside other HPAs, names lose a common beginning that names the
     /// scenario: `shop/web: fast`.
     fn names(&self, shows_release: bool, is_one_of_several: bool) -> Vec<String> {
-        let scenario = |it: &Series| it.name.split_once(": ").map(|(id, _)| id.to_owned());
-        let first = self.settings.first().and_then(scenario).filter(|_| is_one_of_several);
-        let is_common = first.is_some() && self.settings.iter().all(|it| scenario(it) == first);
-        let short = |it: &Series| match it.name.split_once(": ") {
-            Some((_, name)) if is_common => name.to_owned(),
-            _ => it.name.clone(),
+        let first = self.settings.first().and_then(|it| it.name.scenario.as_ref());
+        let is_common = first.is_some_and(|first| {
+            let is_of_first = |it: &Series| it.name.scenario.as_ref() == Some(first);
+            is_one_of_several && self.settings.iter().all(is_of_first)
+        });
+        let short = |it: &Series| match &it.name.setting {
+            Some(setting) if is_common => setting.clone(),
+            _ => it.name.to_string(),
         };
         let name = |it: &Series| match shows_release {
             true => format!("{} on {}", short(it), it.release),

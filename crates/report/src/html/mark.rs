@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::lane::{ChartAxis, Marked};
 use super::panels::TickKind;
 use super::words;
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::{Divergence, FieldDifference, FieldPath};
 
 /// The two sides of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub(super) enum Sides {
 /// The first tick that differs.
 #[derive(Clone, Debug)]
 pub(super) struct Mark<'a> {
-    pub first: Cow<'a, Divergence>,
+    pub first: &'a Divergence,
     sides: Sides,
     /// The names of the sides, in the order of the values.
     names: [Cow<'a, str>; 2],
@@ -34,7 +34,7 @@ const VALUE: usize = 100;
 
 impl<'a> Mark<'a> {
     /// A divergence of an engine.
-    pub(super) fn diverges(first: Cow<'a, Divergence>, engine: &'a str) -> Mark<'a> {
+    pub(super) fn diverges(first: &'a Divergence, engine: &'a str) -> Mark<'a> {
         let names = ["model".into(), engine.into()];
         Mark { first, sides: Sides::ModelAndEngine, names }
     }
@@ -42,7 +42,7 @@ impl<'a> Mark<'a> {
     /// A change between two releases.
     pub(super) fn changed(first: &'a Divergence, from: String, to: String) -> Mark<'a> {
         let names = [from.into(), to.into()];
-        Mark { first: Cow::Borrowed(first), sides: Sides::Releases, names }
+        Mark { first, sides: Sides::Releases, names }
     }
 
     /// The mark on charts.
@@ -77,12 +77,16 @@ impl<'a> Mark<'a> {
 
     /// The first field that differs, for the summary of a section.
     pub(super) fn gist(&self) -> String {
-        let desired = |field: &&FieldDifference| field.field == "status.desiredReplicas";
-        let fields = &self.first.fields;
-        let Some(field) = fields.iter().find(desired).or(fields.first()) else {
+        let Some(field) = self.desired_replicas().or(self.first.fields.first()) else {
             return String::new();
         };
-        format!("t={}, {}: {}", self.first.at, field.field, self.values(field))
+        let (at, prefix) = (self.first.at, self.first.prefix());
+        format!("t={at}, {prefix}{}: {}", field.field, self.values(field))
+    }
+
+    /// The desired replicas, if they differ.
+    pub(super) fn desired_replicas(&self) -> Option<&FieldDifference> {
+        self.first.fields.iter().find(|field| field.field == FieldPath::DesiredReplicas)
     }
 
     /// The kind of the tick at an index, if the mark decides it. `marked` is the index of the

@@ -9,6 +9,7 @@ mod actions;
 mod chart;
 mod comparison;
 mod detail;
+mod figures;
 mod lane;
 mod mark;
 mod page;
@@ -25,13 +26,14 @@ mod timeline;
 mod vpa;
 mod words;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
 use detail::Detail;
 pub use predictions::{Predicted, Predictions};
-use section::{ChangeOf, Section, VpaChangeOf};
+use section::{ChangeOf, Section};
 use sections::Sections;
 use share::Share;
 
@@ -154,7 +156,7 @@ impl Part {
         run: &FreeRecommenderRun,
         release: VpaRelease,
     ) -> Part {
-        Part::of(&Section::of_vpa(scenario, run, release, Detail::OF_PART))
+        Part::of(&Section::of_recommender(scenario, run, release, Detail::OF_PART))
     }
 
     /// A change between two releases of the VPA's recommender, with the timelines of both.
@@ -164,14 +166,14 @@ impl Part {
         between: Between<VpaRelease>,
         changed: &Changed<VpaChange>,
     ) -> Part {
-        let change = VpaChangeOf::new(scenario, between, changed);
-        Part::of(&Section::of_vpa_change(&change, Detail::OF_PART))
+        let change = ChangeOf::vpa(scenario, between, changed);
+        Part::of(&Section::of_change(&change, Detail::OF_PART))
     }
 
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
-        let change = ChangeOf::new(scenario, between, changed);
+        let change = ChangeOf::hpa(scenario, between, changed);
         Part::of(&Section::of_change(&change, Detail::OF_PART))
     }
 }
@@ -185,13 +187,8 @@ pub fn changes(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let share = Share::of_page(found.len());
-    let sections = found.iter().map(|(scenario, changed)| {
-        let change = ChangeOf::new(scenario, between, changed);
-        share.fit(|detail| Section::of_change(&change, detail))
-    });
-    let subject = format!("on {} and {}", between.from, between.to);
-    changes_page(&subject, sections.collect(), same, skipped)
+    let changes = found.iter().map(|(scenario, it)| ChangeOf::hpa(scenario, between, it));
+    changes_page(between, changes, same, skipped)
 }
 
 /// A page for the changes between two releases of the VPA's recommender, as [`changes`].
@@ -202,21 +199,20 @@ pub fn recommender_changes(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let share = Share::of_page(found.len());
-    let sections = found.iter().map(|(scenario, changed)| {
-        let change = VpaChangeOf::new(scenario, between, changed);
-        share.fit(|detail| Section::of_vpa_change(&change, detail))
-    });
-    let subject = format!("on {} and {}", between.from, between.to);
-    changes_page(&subject, sections.collect(), same, skipped)
+    let changes = found.iter().map(|(scenario, it)| ChangeOf::vpa(scenario, between, it));
+    changes_page(between, changes, same, skipped)
 }
 
-fn changes_page(
-    subject: &str,
-    sections: Vec<Section>,
+fn changes_page<'a, R: Display>(
+    between: Between<R>,
+    changes: impl ExactSizeIterator<Item = ChangeOf<'a>>,
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
+    let share = Share::of_page(changes.len());
+    let sections = changes.map(|change| share.fit(|detail| Section::of_change(&change, detail)));
+    let sections = sections.collect();
+    let subject = &format!("on {} and {}", between.from, between.to);
     let unchanged = format!("{} unchanged", counted(same, "more scenario"));
     let mut notes: Vec<String> = (same > 0).then_some(unchanged).into_iter().collect();
     notes.extend(skipped.iter().map(|(id, why)| format!("not compared: {id}: {why}")));

@@ -75,7 +75,8 @@ impl Predictions {
         run: &FreeRecommenderRun,
         release: VpaRelease,
     ) {
-        let section = self.share.fit(|detail| Section::of_vpa(scenario, run, release, detail));
+        let section =
+            self.share.fit(|detail| Section::of_recommender(scenario, run, release, detail));
         self.sections.add(section);
         self.on(release.to_string());
     }

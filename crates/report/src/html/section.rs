@@ -1,28 +1,25 @@
 //! One scenario of a page: its verdict, its divergence, and its timelines.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 
 use super::detail::Detail;
-use super::lane::Selectable;
+use super::figures::Figures;
 use super::mark::Mark;
 use super::panels::{Panels, compressed};
-use super::timeline::{Run, Timeline};
-use super::vpa::VpaRun;
-use super::{actions, chart, ticks, words};
+use super::words;
 use crate::change::{Between, moment};
 use crate::unmet::UnmetOf;
 use crate::{counted, difference, outcome};
-use kube_autoscaler_models::rules::{ChangeRow, Release, VpaChange, VpaRelease};
+use kube_autoscaler_models::rules::{ChangeRow, VpaChange, VpaRelease};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::{Divergence, EntryList, FieldDifference, FieldPath};
 use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::change::Changed;
 use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, free_recommender_run};
-use kube_lockstep_sim::run::{FreeRun, Outcome, Setting, Verdict, free_run};
+use kube_lockstep_sim::run::{FreeRun, Note, Outcome, RandomOutcome, Setting, Verdict, free_run};
 
 /// A scenario of a page. The same result on several releases is shown once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,41 +44,89 @@ pub(super) struct Section {
 
 /// A change of a scenario between two releases, with the runs of the model on both.
 pub(super) struct ChangeOf<'a> {
-    scenario: &'a Arc<Scenario>,
-    between: Between,
-    changed: &'a Changed,
-    runs: [FreeRun; 2],
+    id: &'a str,
+    requirement: &'a str,
+    path: &'a str,
+    line: usize,
+    differing: Differing<'a>,
+    runs: ChangedRuns<'a>,
+}
+
+/// The runs of the model on two releases, the older one first.
+enum ChangedRuns<'a> {
+    /// Of the HPA controller, with the recommender if there is one.
+    Hpa { scenario: &'a Arc<Scenario>, runs: Box<[FreeRun; 2]> },
+    /// Of the recommender alone.
+    Vpa { scenario: &'a VpaScenario, releases: [VpaRelease; 2], runs: Box<[FreeRecommenderRun; 2]> },
 }
 
 impl<'a> ChangeOf<'a> {
-    pub(super) fn new(
+    /// A change between two releases of Kubernetes.
+    pub(super) fn hpa(
         scenario: &'a Arc<Scenario>,
         between: Between,
         changed: &'a Changed,
     ) -> ChangeOf<'a> {
         let runs = [between.from, between.to].map(|release| free_run(scenario, release));
-        ChangeOf { scenario, between, changed, runs }
+        ChangeOf {
+            id: &scenario.id,
+            requirement: &scenario.requirement,
+            path: &scenario.path,
+            line: scenario.line,
+            differing: Differing::of(between, changed),
+            runs: ChangedRuns::Hpa { scenario, runs: Box::new(runs) },
+        }
     }
-}
 
-/// A change of a scenario of the VPA's recommender between two releases, as [`ChangeOf`].
-pub(super) struct VpaChangeOf<'a> {
-    scenario: &'a VpaScenario,
-    between: Between<VpaRelease>,
-    changed: &'a Changed<VpaChange>,
-    runs: [FreeRecommenderRun; 2],
-}
-
-impl<'a> VpaChangeOf<'a> {
-    pub(super) fn new(
+    /// A change between two releases of the VPA's recommender.
+    pub(super) fn vpa(
         scenario: &'a VpaScenario,
         between: Between<VpaRelease>,
         changed: &'a Changed<VpaChange>,
-    ) -> VpaChangeOf<'a> {
+    ) -> ChangeOf<'a> {
         let releases = [between.from, between.to];
         let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
-        VpaChangeOf { scenario, between, changed, runs }
+        ChangeOf {
+            id: &scenario.id,
+            requirement: &scenario.requirement,
+            path: &scenario.path,
+            line: scenario.line,
+            differing: Differing::of(between, changed),
+            runs: ChangedRuns::Vpa { scenario, releases, runs: Box::new(runs) },
+        }
     }
+
+    /// The figures of both releases. `mark`: the first tick that differs.
+    fn figures<'f>(&'f self, mark: &Mark<'f>, detail: Detail) -> [Figures<'f>; 2] {
+        match &self.runs {
+            ChangedRuns::Hpa { scenario, runs } => {
+                runs.each_ref().map(|free| Figures::of_model(scenario, free, detail).marked(mark))
+            }
+            ChangedRuns::Vpa { scenario, releases, runs } => [0, 1].map(|index| {
+                let (free, mark) = (&runs[index], Some(mark.clone()));
+                Figures::of_recommender(scenario, free, releases[index], mark, detail)
+            }),
+        }
+    }
+}
+
+/// A prediction of the model, without its figures.
+pub(super) struct Prediction<'a> {
+    of: UnmetOf<'a>,
+    requirement: &'a str,
+    unmet: &'a [Unmet],
+    undetermined: Option<&'a RandomOutcome>,
+    notes: &'a [Note],
+}
+
+/// What a section shows of a scenario, apart from figures.
+struct Head {
+    id: String,
+    requirement: String,
+    gist: String,
+    verdict: &'static str,
+    release: String,
+    body: Markup,
 }
 
 /// The verdicts, the worst first.
@@ -103,16 +148,31 @@ pub(super) const PREDICTED: &str = "predicted";
 pub(super) const FAILURES: usize = 4;
 
 impl Section {
+    fn new(head: Head, spark: String, timelines: Markup, panels: Panels) -> Section {
+        let Head { id, requirement, gist, verdict, release, body } = head;
+        Section {
+            id,
+            requirement,
+            gist,
+            verdict,
+            releases: vec![release],
+            spark,
+            body: body.into_string(),
+            timelines: timelines.into_string(),
+            panels: panels.into_json(),
+            shows_timelines: true,
+        }
+    }
+
     /// The section of an outcome.
     pub(super) fn of_outcome(
         outcome: &Outcome,
         setting: Option<&Setting>,
         detail: Detail,
     ) -> Section {
-        let (mut run, mut vpa) = (Run::of_outcome(outcome), VpaRun::of_outcome(outcome, detail));
-        share_axis(&mut run, &mut vpa);
+        let figures = Figures::of_outcome(outcome, detail);
         let body = html! {
-            (facts(outcome, &all_figures(run.as_ref(), vpa.as_ref()), setting))
+            (facts(outcome, &figures.counts(), setting))
             (verdict(outcome))
             (unmet(UnmetOf::outcome(outcome), &outcome.unmet))
             @for known in &outcome.known {
@@ -124,29 +184,20 @@ impl Section {
             })))
         };
         let mut panels = Panels::default();
-        let is_drawn = run.is_some() || vpa.is_some();
+        let is_named = !figures.is_empty() && matches!(outcome.verdict, Verdict::Diverges(_));
         let timelines = html! {
-            @if is_drawn && matches!(outcome.verdict, Verdict::Diverges(_)) {
-                h2 { "Timeline of the engine (" (outcome.engine) ")" }
-            }
-            (figures(run.as_ref(), detail, &mut panels))
-            @if let Some(run) = &vpa { (run.html(&mut panels)) }
+            @if is_named { h2 { "Timeline of the engine (" (outcome.engine) ")" } }
+            (figures.html(&mut panels))
         };
-        Section {
+        let head = Head {
             id: outcome.id.clone(),
             requirement: outcome.requirement.clone(),
             gist: gist(outcome),
             verdict: outcome.verdict.name(),
-            releases: vec![outcome.release.clone()],
-            spark: match &vpa {
-                Some(vpa) if run.is_none() => vpa.spark(),
-                _ => spark(run.as_ref()),
-            },
-            body: body.into_string(),
-            timelines: timelines.into_string(),
-            panels: panels.into_json(),
-            shows_timelines: true,
-        }
+            release: outcome.release.clone(),
+            body,
+        };
+        Section::new(head, figures.spark(), timelines, panels)
     }
 
     /// The section of a run of the model alone.
@@ -156,150 +207,99 @@ impl Section {
         unmet: &[Unmet],
         detail: Detail,
     ) -> Section {
-        let run = Predicted::of(scenario, free, detail);
-        let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &free.trace.release };
-        let body = html! {
-            p.facts { (scenario.path) (all_figures(run.hpa.as_ref(), run.vpa.as_ref())) }
-            (self::unmet(of, unmet))
-            @if let Some(why) = &free.undetermined {
-                p.note { b { "The run ends early: " } (why.to_string()) }
-            }
-            (notes(free.notes.iter().map(|it| {
-                format!("{}: {}", it.place(&scenario.path), it.what)
-            })))
+        let prediction = Prediction {
+            of: UnmetOf { id: &scenario.id, path: &scenario.path, release: &free.trace.release },
+            requirement: &scenario.requirement,
+            unmet,
+            undetermined: free.undetermined.as_ref(),
+            notes: &free.notes,
         };
-        let mut panels = Panels::default();
-        let timelines = run.html(&mut panels);
-        Section {
-            id: scenario.id.clone(),
-            requirement: scenario.requirement.clone(),
-            gist: String::new(),
-            verdict: if unmet.is_empty() { PREDICTED } else { "unmet" },
-            releases: vec![free.trace.release.clone()],
-            spark: spark(run.hpa.as_ref()),
-            body: body.into_string(),
-            timelines: timelines.into_string(),
-            panels: panels.into_json(),
-            shows_timelines: true,
-        }
+        Section::of_prediction(prediction, &Figures::of_model(scenario, free, detail))
     }
 
     /// The section of a run of the model of the VPA's recommender alone.
-    pub(super) fn of_vpa(
+    pub(super) fn of_recommender(
         scenario: &VpaScenario,
         free: &FreeRecommenderRun,
         release: VpaRelease,
         detail: Detail,
     ) -> Section {
-        let run = VpaRun::of_model(scenario, free, release, None, detail);
         let name = release.to_string();
-        let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
+        let prediction = Prediction {
+            of: UnmetOf { id: &scenario.id, path: &scenario.path, release: &name },
+            requirement: &scenario.requirement,
+            unmet: &free.unmet,
+            undetermined: free.undetermined.as_ref(),
+            notes: &free.notes,
+        };
+        let figures = Figures::of_recommender(scenario, free, release, None, detail);
+        Section::of_prediction(prediction, &figures)
+    }
+
+    fn of_prediction(prediction: Prediction<'_>, figures: &Figures<'_>) -> Section {
+        let Prediction { of, requirement, unmet, undetermined, notes } = prediction;
+        let UnmetOf { id, path, release } = of;
         let body = html! {
-            p.facts { (scenario.path) (all_figures(None, run.as_ref())) }
-            (self::unmet(of, &free.unmet))
-            @if let Some(why) = &free.undetermined {
+            p.facts { (path) (figures.counts()) }
+            (self::unmet(of, unmet))
+            @if let Some(why) = undetermined {
                 p.note { b { "The run ends early: " } (why.to_string()) }
             }
-            (notes(free.notes.iter().map(|it| {
-                format!("{}: {}", it.place(&scenario.path), it.what)
-            })))
+            (self::notes(notes.iter().map(|note| format!("{}: {}", note.place(path), note.what))))
         };
         let mut panels = Panels::default();
-        let timelines = html! { @if let Some(run) = &run { (run.html(&mut panels)) } };
-        Section {
-            id: scenario.id.clone(),
-            requirement: scenario.requirement.clone(),
+        let timelines = figures.html(&mut panels);
+        let head = Head {
+            id: id.to_owned(),
+            requirement: requirement.to_owned(),
             gist: String::new(),
-            verdict: if free.unmet.is_empty() { PREDICTED } else { "unmet" },
-            releases: vec![name],
-            spark: run.map(|run| run.spark()).unwrap_or_default(),
-            body: body.into_string(),
-            timelines: timelines.into_string(),
-            panels: panels.into_json(),
-            shows_timelines: true,
-        }
+            verdict: if unmet.is_empty() { PREDICTED } else { "unmet" },
+            release: release.to_owned(),
+            body,
+        };
+        Section::new(head, figures.spark(), timelines, panels)
     }
 
     /// The section of a change between two releases: what changed, why, and the timelines of the
     /// model on both.
     pub(super) fn of_change(change: &ChangeOf<'_>, detail: Detail) -> Section {
-        let ChangeOf { scenario, between, changed, runs } = change;
-        let mark = Mark::changed(&changed.first, between.from.to_string(), between.to.to_string());
-        let [older, newer] =
-            runs.each_ref().map(|free| Predicted::of(scenario, free, detail).marked(&mark));
-        let body = html! {
-            p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(&Differing::of(*between, changed)))
-        };
+        let Differing { from, to, first, rows } = &change.differing;
+        let mark = Mark::changed(first, from.clone(), to.clone());
+        let [older, newer] = change.figures(&mark, detail);
         let mut panels = Panels::default();
-        let mut model_of = |release: Release, run: &Predicted<'_>| {
-            let html = run.hpa.is_some().then(|| run.html(&mut panels));
-            html! { @if let Some(html) = html { h2 { "Model of " (release) } (html) } }
-        };
-        let is_same = newer.hpa.is_some() && newer.charts() == older.charts();
-        let timelines = if is_same && newer.vpa.is_none() && detail.is_coarse() {
-            let names = format!("{} and {}", between.from, between.to);
+        let timelines = if newer.looks_like(&older) && detail.is_coarse() {
             html! {
-                h2 { "Model of " (names) }
-                p.note { "The charts are the same. The steps below are those of " (between.to) "." }
+                h2 { "Model of " (from) " and " (to) }
+                p.note { "The charts are the same. The steps below are those of " (to) "." }
                 (newer.html(&mut panels))
             }
         } else {
-            let older = model_of(between.from, &older);
-            html! { (older) (model_of(between.to, &newer)) }
+            html! {
+                @for (release, figures) in [(from, &older), (to, &newer)] {
+                    @if !figures.is_empty() {
+                        h2 { "Model of " (release) }
+                        (figures.html(&mut panels))
+                    }
+                }
+            }
         };
-        Section {
-            id: scenario.id.clone(),
-            requirement: scenario.requirement.clone(),
-            gist: mark.gist() + &since(&Differing::of(*between, changed)),
-            verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
-            releases: vec![between.to.to_string()],
-            spark: spark(newer.hpa.as_ref()),
-            body: body.into_string(),
-            timelines: timelines.into_string(),
-            panels: panels.into_json(),
-            shows_timelines: true,
-        }
+        let head = Head {
+            id: change.id.to_owned(),
+            requirement: change.requirement.to_owned(),
+            gist: mark.gist() + &since(&change.differing),
+            verdict: if rows.is_empty() { "unexplained" } else { "changed" },
+            release: to.clone(),
+            body: html! {
+                p.facts { (change.path) ":" (change.line) }
+                (changed_fields(&change.differing))
+            },
+        };
+        Section::new(head, newer.spark(), timelines, panels)
     }
 
     /// The section with another name and another description.
     pub(super) fn named(self, id: &str, requirement: &str) -> Section {
         Section { id: id.to_owned(), requirement: requirement.to_owned(), ..self }
-    }
-
-    /// The section of a change between two releases of the VPA's recommender.
-    pub(super) fn of_vpa_change(change: &VpaChangeOf<'_>, detail: Detail) -> Section {
-        let VpaChangeOf { scenario, between, changed, runs } = change;
-        let releases = [between.from, between.to];
-        let mark = Mark::changed(&changed.first, between.from.to_string(), between.to.to_string());
-        let mut panels = Panels::default();
-        let runs = [0, 1].map(|index| {
-            let (free, release) = (&runs[index], releases[index]);
-            VpaRun::of_model(scenario, free, release, Some(mark.clone()), detail)
-                .map(|run| (run.html(&mut panels), run.spark()))
-        });
-        let body = html! {
-            p.facts { (scenario.path) ":" (scenario.line) }
-            (changed_fields(&Differing::of(*between, changed)))
-        };
-        let timelines = html! {
-            @for (release, run) in releases.iter().zip(&runs) {
-                @if let Some((figures, _)) = run { h2 { "Model of " (release) } (figures) }
-            }
-        };
-        let [_, newer] = runs;
-        Section {
-            id: scenario.id.clone(),
-            requirement: scenario.requirement.clone(),
-            gist: mark.gist() + &since(&Differing::of(*between, changed)),
-            verdict: if changed.rows.is_empty() { "unexplained" } else { "changed" },
-            releases: vec![between.to.to_string()],
-            spark: newer.map(|(_, spark)| spark).unwrap_or_default(),
-            body: body.into_string(),
-            timelines: timelines.into_string(),
-            panels: panels.into_json(),
-            shows_timelines: true,
-        }
     }
 
     /// Returns true if the sections differ by their releases only.
@@ -392,7 +392,7 @@ impl Section {
 /// The first difference, or the reason, in one line.
 fn gist(outcome: &Outcome) -> String {
     match &outcome.verdict {
-        Verdict::Diverges(first) => Mark::diverges(Cow::Borrowed(first), &outcome.engine).gist(),
+        Verdict::Diverges(first) => Mark::diverges(first, &outcome.engine).gist(),
         Verdict::Skipped { why } => cut(&of_any_release(why, &outcome.release)),
         Verdict::Inconclusive { why, .. } => cut(why),
         Verdict::Conforms | Verdict::Unmet => String::new(),
@@ -403,14 +403,6 @@ fn gist(outcome: &Outcome) -> String {
 fn cut(text: &str) -> String {
     const LONGEST: usize = 200;
     words::cut(text.lines().next().unwrap_or_default(), LONGEST)
-}
-
-/// Makes the timelines of an HPA and a VPA end at the same time.
-fn share_axis(hpa: &mut Option<Run<'_>>, vpa: &mut Option<VpaRun<'_>>) {
-    if let (Some(hpa), Some(vpa)) = (hpa, vpa) {
-        let end = hpa.end.max(vpa.end);
-        (hpa.end, vpa.end) = (end, end);
-    }
 }
 
 /// Stands for the releases of a section.
@@ -498,16 +490,6 @@ fn notes(notes: impl Iterator<Item = String>) -> Markup {
     }
 }
 
-fn all_figures(run: Option<&Run<'_>>, vpa: Option<&VpaRun<'_>>) -> String {
-    figures_of(run) + &vpa.map(VpaRun::figures).unwrap_or_default()
-}
-
-fn figures_of(run: Option<&Run<'_>>) -> String {
-    let Some(run) = run else { return String::new() };
-    let ticks = counted(run.ticks.len(), "tick");
-    format!(" · {ticks} · {} of replicas", counted(run.rescales(), "change"))
-}
-
 fn verdict(outcome: &Outcome) -> Markup {
     match &outcome.verdict {
         Verdict::Diverges(divergence) => diverges(outcome, divergence),
@@ -529,22 +511,22 @@ fn printable(text: &str) -> String {
 }
 
 fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
-    let why = outcome::reason(outcome, divergence);
+    let why = &divergence.why;
     html! {
         div.div {
             p { b {
-                @if outcome::is_api_answer(divergence) {
+                @if divergence.is_api_answer() {
                     "The API server's answer differs, t=" (divergence.at)
                 } @else {
-                    "Diverges at tick " (divergence.tick) ", t=" (divergence.at)
+                    "Diverges at tick " (divergence.scenario_tick()) ", t=" (divergence.at)
                 }
             } }
             div.wide tabindex="0" role="region" aria-label="Fields" { table
                 style=(sides("model", &outcome.engine)) {
                 thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
                 tbody {
-                    @for field in &divergence.fields {
-                        (differing_field(field))
+                    @for field in divergence.named_fields() {
+                        (differing_field(&field))
                     }
                 }
             } }
@@ -566,7 +548,7 @@ fn differing_field(field: &FieldDifference) -> Markup {
     };
     html! {
         tr {
-            th scope="row" { (field.field) }
+            th scope="row" { (field.field.to_string()) }
             td.m { (marked(model)) }
             td.e { (marked(seen)) }
         }
@@ -644,9 +626,9 @@ fn changed_fields(differing: &Differing<'_>) -> Markup {
 /// The fields, without the requests that send an event if the event itself is among them.
 fn without_repetition(fields: &[FieldDifference]) -> Vec<&FieldDifference> {
     let repeats = |field: &FieldDifference| {
-        let Some(index) = field.field.strip_prefix("events as sent") else { return false };
-        let name = format!("events{index}");
-        let event = fields.iter().find(|other| other.field == name);
+        let FieldPath::Entry(EntryList::SentEvents, index) = field.field else { return false };
+        let event = FieldPath::Entry(EntryList::Events, index);
+        let event = fields.iter().find(|other| other.field == event);
         let is_of =
             |sent: &str, event: &str| sent.strip_prefix(FIRST_SENT).unwrap_or(sent) == event;
         event.is_some_and(|event| {
@@ -678,67 +660,4 @@ fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {
             }
         }
     }
-}
-
-fn spark(run: Option<&Run<'_>>) -> String {
-    let timelines = run.map(Run::timelines).unwrap_or_default();
-    timelines.first().map(|timeline| chart::sparkline(timeline).into_string()).unwrap_or_default()
-}
-
-fn figures(run: Option<&Run<'_>>, detail: Detail, panels: &mut Panels) -> Markup {
-    let timelines = run.map(Run::timelines).unwrap_or_default();
-    html! { @for timeline in &timelines { (figure(timeline, detail, panels)) } }
-}
-
-/// A run of the model alone.
-struct Predicted<'a> {
-    hpa: Option<Run<'a>>,
-    /// The VPA beside the HPA.
-    vpa: Option<VpaRun<'a>>,
-    detail: Detail,
-}
-
-impl<'a> Predicted<'a> {
-    fn of(scenario: &'a Arc<Scenario>, free: &'a FreeRun, detail: Detail) -> Predicted<'a> {
-        let mut hpa = Run::of_model(scenario, free);
-        let mut vpa = VpaRun::beside_hpa(scenario, free, detail);
-        share_axis(&mut hpa, &mut vpa);
-        Predicted { hpa, vpa, detail }
-    }
-
-    /// With a mark of the first tick that differs from another run.
-    fn marked(mut self, mark: &Mark<'a>) -> Predicted<'a> {
-        if let Some(run) = &mut self.hpa {
-            run.mark = Some(mark.clone());
-        }
-        self
-    }
-
-    fn html(&self, panels: &mut Panels) -> Markup {
-        html! {
-            (figures(self.hpa.as_ref(), self.detail, panels))
-            @if let Some(run) = &self.vpa { (run.html(panels)) }
-        }
-    }
-
-    /// The charts of all HPAs, to compare them.
-    fn charts(&self) -> String {
-        let timelines = self.hpa.as_ref().map(Run::timelines).unwrap_or_default();
-        timelines.iter().map(|it| chart::all(it, self.detail).into_string()).collect()
-    }
-}
-
-/// The charts of one HPA, and the panel for its ticks.
-fn figure(timeline: &Timeline<'_>, detail: Detail, panels: &mut Panels) -> Markup {
-    let axis = timeline.axis(detail.columns);
-    let marked = timeline.mark.as_ref().map(|mark| mark.on(axis));
-    panels.add(ticks::of(timeline, detail));
-    Selectable {
-        kind: "hpa",
-        name: &timeline.hpa,
-        charts: chart::all(timeline, detail),
-        marked,
-        below: actions::list(&actions::of(timeline)),
-    }
-    .draw()
 }

@@ -1,17 +1,18 @@
 //! The data of a timeline: the ticks of one HPA with the reasons of the model, and the series of
 //! replicas, metrics and pods that its charts show.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::lane::ChartAxis;
 use super::mark::Mark;
-use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts, Target};
+use crate::metric;
+use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts};
 use kube_autoscaler_models::observation::{ControllerAction, Observation, ScaleReplicas};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{Action, TimelineEvent, Timestamp};
-use kube_lockstep_sim::run::{FreeRun, Outcome, Verdict, divergence_of_recommender};
+use kube_lockstep_sim::compare::Controller;
+use kube_lockstep_sim::run::{FreeRun, HpaRun, Outcome, Verdict};
 
 /// A run of a scenario, for reports.
 #[derive(Debug)]
@@ -37,10 +38,10 @@ pub(super) struct Tick<'a> {
 impl<'a> Run<'a> {
     /// The run of an engine; `None` if the outcome has no scenario or no tick.
     pub(super) fn of_outcome(outcome: &'a Outcome) -> Option<Run<'a>> {
-        let scenario = outcome.scenario.as_deref()?;
-        let derivations = outcome.derivations.iter().map(Option::as_ref);
+        let HpaRun { scenario, trace, derivations } = outcome.hpa()?;
+        let derivations = derivations.iter().map(Option::as_ref);
         let derivations = derivations.chain(std::iter::repeat(None));
-        let ticks = outcome.trace.ticks.iter().zip(derivations).enumerate();
+        let ticks = trace.ticks.iter().zip(derivations).enumerate();
         let ticks: Vec<Tick<'a>> = ticks
             .map(|(index, (observation, derivation))| Tick {
                 number: index + 1,
@@ -50,8 +51,8 @@ impl<'a> Run<'a> {
             .collect();
         // A divergence of the recommender is shown beside the VPA.
         let mark = match &outcome.verdict {
-            Verdict::Diverges(it) if divergence_of_recommender(it).is_none() => {
-                Some(Mark::diverges(Cow::Borrowed(it), &outcome.engine))
+            Verdict::Diverges(it) if it.controller != Controller::Recommender => {
+                Some(Mark::diverges(it, &outcome.engine))
             }
             _ => None,
         };
@@ -185,13 +186,13 @@ impl<'a> Timeline<'a> {
 
     /// Returns true up to the first tick that differs. Later ticks are not compared.
     fn is_compared(&self, tick: &Tick<'_>) -> bool {
-        self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.tick)
+        self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.scenario_tick())
     }
 
     /// The index of the marked tick, if it belongs to this HPA.
     pub(super) fn marked_tick(&self) -> Option<usize> {
         let mark = self.mark.as_ref()?;
-        self.ticks.iter().position(|tick| tick.number == mark.first.tick)
+        self.ticks.iter().position(|tick| tick.number == mark.first.scenario_tick())
     }
 
     /// The events of the scenario that concern this HPA.
@@ -253,10 +254,7 @@ impl<'a> Timeline<'a> {
             let at = tick.observation.at;
             let seen = tick.derivation.map(|it| it.metrics.as_slice()).unwrap_or_default();
             for like in seen {
-                let same = |metric: &Metric<'_>| {
-                    (&metric.like.name, &metric.like.source) == (&like.name, &like.source)
-                        && unit(metric.like) == unit(like)
-                };
+                let same = |metric: &Metric<'_>| metric::is_same(metric.like, like);
                 let index = metrics.iter().position(same).unwrap_or_else(|| {
                     metrics.push(Metric::new(like));
                     metrics.len() - 1
@@ -400,26 +398,6 @@ impl Replicas {
     }
 }
 
-/// The unit of a metric's target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Unit {
-    /// Percent of the request.
-    Percent,
-    /// Thousandths, averaged over the pods.
-    Average,
-    /// Thousandths in total.
-    Total,
-}
-
-/// The unit of a metric.
-pub(super) fn unit(metric: &MetricDerivation) -> Unit {
-    match metric.target {
-        Target::Utilization(_) => Unit::Percent,
-        Target::AverageValue(_) => Unit::Average,
-        Target::Value(_) | Target::None => Unit::Total,
-    }
-}
-
 impl<'a> Metric<'a> {
     fn new(like: &'a MetricDerivation) -> Metric<'a> {
         Metric {
@@ -437,21 +415,12 @@ impl<'a> Metric<'a> {
     }
 
     fn add(&mut self, at: Time, metric: &MetricDerivation) {
-        let usage = metric.usage.filter(|_| metric.error.is_none());
-        let value = usage.map(|usage| match metric.target {
-            Target::Utilization(_) => usage.utilization.map_or(0.0, f64::from),
-            Target::AverageValue(_) => usage.average as f64,
-            Target::Value(_) | Target::None => usage.total as f64,
-        });
+        let value = metric::value(metric);
         self.values.push((at, value));
         if value.is_none() {
             self.failures.push(at);
         }
-        let target = match metric.target {
-            Target::Utilization(percent) => Some(f64::from(percent)),
-            Target::AverageValue(milli) | Target::Value(milli) => Some(milli as f64),
-            Target::None => None,
-        };
+        let target = metric::target(metric);
         let (down, up) = metric.tolerances;
         self.target.push((at, target));
         self.lower.push((at, target.map(|target| target * (1.0 - down))));

@@ -1,7 +1,8 @@
 //! Values and series of charts as text: labels, captions, and descriptions for screen readers.
 
-use super::timeline::{Limited, Metric, Unit, Value, unit as unit_of};
+use super::timeline::{Limited, Metric, Value};
 use crate::counted;
+use crate::metric::{Unit, unit as unit_of};
 use kube_autoscaler_models::derivation::MetricDerivation;
 use kube_autoscaler_models::quantity::human;
 

@@ -60,7 +60,7 @@ impl Clock {
     /// # Errors
     /// If `start` is malformed, or the times of the recording do not overlap with earlier ones.
     pub fn start(&self, used: Used<'_>) -> Result<Timestamp, Diagnostic> {
-        let first = used.recording.first;
+        let (first, syntax) = (used.recording.first, used.recorded.syntax);
         if let Some(text) = &used.recorded.start {
             return Timestamp::parse(text).ok_or_else(|| {
                 let what = format!("expected a time as `start`, found {text:?}");
@@ -84,7 +84,8 @@ impl Clock {
             path = range.path,
             last = covered.last
         );
-        Err(Diagnostic::new(what).hint("to align them deliberately, set `start` on each"))
+        let set = syntax.pick("set `start` on each", "add `start=TIME` to each");
+        Err(Diagnostic::new(what).hint(format!("to align them deliberately, {set}")))
     }
 
     /// A note on a recording that does not begin at t=0, because another one begins earlier, or

@@ -13,6 +13,7 @@ use crate::diagnostic::{Diagnostic, Kind};
 use crate::error::similar;
 use crate::node::shorten;
 use crate::recorded::{DecimalMark, Recorded};
+use crate::syntax::Syntax;
 
 /// In `value`: any text, so that several columns have values.
 const ANY: char = '*';
@@ -104,7 +105,7 @@ impl<'t> File<'t> {
     fn format(&self, recorded: &Recorded) -> Result<NumberFormat, Diagnostic> {
         let mark = self.mark(recorded)?;
         let percent = recorded.unit.as_ref().map(|_| 1.0 / recorded.percent.unwrap_or(1.0));
-        Ok(NumberFormat { mark, percent })
+        Ok(NumberFormat { mark, percent, syntax: recorded.syntax })
     }
 
     fn mark(&self, recorded: &Recorded) -> Result<DecimalMark, Diagnostic> {
@@ -126,7 +127,7 @@ impl<'t> File<'t> {
                 }
             }
         }
-        evidence.mark()
+        evidence.mark(recorded.syntax)
     }
 
     /// Rows with one value each. Series that are added up are distinguished by all other columns.
@@ -195,15 +196,15 @@ impl<'t> File<'t> {
             }
             Some(pair) => {
                 let at = pair[0].at;
-                let several = super::hint_on_several("COLUMN", "COLUMN");
-                let hint = format!("if the file has several series: {several}");
                 let what = match self.lines_of(recorded, &series, at)?[..] {
                     [first, second, ..] => {
                         format!(":{second}: two rows with the time {at}: see line {first}")
                     }
                     _ => format!(" has two rows with the time {at}"),
                 };
-                Err(Diagnostic::new(what).hint(hint))
+                let introduction = "if the file has several series: ";
+                let (column, syntax) = ("COLUMN", recorded.syntax);
+                Err(super::several_series(what, introduction, column, column, syntax))
             }
         }
     }
@@ -275,7 +276,7 @@ impl<'t> File<'t> {
         }
         match known.is_empty() {
             true => Ok(()),
-            false => Err(super::no_series(&recorded.series, &known)),
+            false => Err(super::no_series(recorded, &known)),
         }
     }
 
@@ -419,7 +420,7 @@ impl Columns {
                 let what = ": `series` names all columns, so none is left for the values";
                 return Err(Diagnostic::new(what).kind(Kind::InvalidField("series")));
             }
-            None => vec![ValueColumn::single(only(&free, &names)?)],
+            None => vec![ValueColumn::single(only(&free, &names, recorded.syntax)?)],
         };
         check_roles(time, &values, &selected, &names)?;
         let is_other = |column: &usize| values.iter().all(|value| value.index != *column);
@@ -452,20 +453,22 @@ fn check_roles(
 }
 
 /// The only column that is left.
-fn only(free: &[usize], names: &[&str]) -> Result<usize, Diagnostic> {
+fn only(free: &[usize], names: &[&str], syntax: Syntax) -> Result<usize, Diagnostic> {
     if let &[only] = free {
         return Ok(only);
     }
     let what = " has several columns, and `value` names none of them";
     let columns = listed(free.iter().map(|it| names[*it]));
+    let one = syntax.pick("set `value` to one of", "add `value=COLUMN` with one of");
     let hint = match free.len() > MOST_LISTED {
-        true => format!(
-            "if each column is the series of a pod, set `value` to \"*\" and `by` to pod; \
-             otherwise, set `value` to one of {columns}"
-        ),
-        false => format!(
-            "set `value` to one of {columns}; if each column is a series, set `value` to \"*\""
-        ),
+        true => {
+            let all = syntax.pick("set `value` to \"*\" and `by` to pod", "add `value=*,by=pod`");
+            format!("if each column is the series of a pod, {all}; otherwise, {one} {columns}")
+        }
+        false => {
+            let all = syntax.pick("set `value` to \"*\"", "`value=*`");
+            format!("{one} {columns}; if each column is a series, {all}")
+        }
     };
     Err(Diagnostic::new(what).hint(hint))
 }

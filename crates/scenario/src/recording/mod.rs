@@ -18,6 +18,7 @@ pub use self::csv::matches;
 pub use self::timestamp::Timestamp;
 use super::error::similar;
 use super::recorded::{Recorded, RecordedSample, RecordedSource};
+use super::syntax::Syntax;
 use crate::diagnostic::{Diagnostic, Kind};
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
@@ -31,70 +32,24 @@ const RISES_OF_A_COUNTER: usize = 30;
 /// The most series or columns that a message lists.
 const MOST_LISTED: usize = 5;
 
-/// Parts of messages about signals of scenarios, and the same on a command line.
-const ON_A_COMMAND_LINE: [(&str, &str); 23] = [
-    ("`series: {LABEL: VALUE}`", "`LABEL=VALUE`"),
-    ("`series: {COLUMN: VALUE}`", "`COLUMN=VALUE`"),
-    ("`load` and `sum: true`", "`total:…` and `sum`"),
-    ("`by: ", "`by="),
-    ("use `load` in place of `perPod`", "use `total:…`"),
-    ("`sum: true`", "`sum`"),
-    ("set `value` to one of", "add `value=COLUMN` with one of"),
-    ("if each column is a series, set `value` to \"*\"", "if each column is a series, `value=*`"),
-    ("set `decimal` to comma or to point", "add `decimal=comma` or `decimal=point`"),
-    ("set `decimal` to comma if", "add `decimal=comma` if"),
-    ("set `decimal` to point if", "write `decimal=point` if"),
-    (
-        "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
-        "add `unit=1%` for percent of the request, or `unit=10m` for percent of a core",
-    ),
-    ("set `value` to \"*\" and `by` to pod", "add `value=*,by=pod`"),
-    ("set `start` to the time", "add `start=TIME`, the time"),
-    ("as `start` says", "as `start=TIME` says"),
-    ("set `start` on each", "add `start=TIME` to each"),
-    (
-        "set `unit` to 1m for millicores, to 1% for percent of the request, to 10m for percent of \
-         a core, or to 1 if",
-        "add `unit=1m` for millicores, `unit=1%` for percent of the request, `unit=10m` for \
-         percent of a core, or `unit=1` if",
-    ),
-    (
-        "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if",
-        "add `unit=1m` for millicores, `unit=10m` for percent of a core, or `unit=1` if",
-    ),
-    ("set `unit` to 1Mi for MiB, or to 1 if", "add `unit=1Mi` for MiB, or `unit=1` if"),
-    ("relative to the scenario", "relative to the current folder"),
-    ("`by` requires `perPod`", "`by` requires the usage or a metric of pods"),
-    ("`hold` sets", "`hold=5m` sets"),
-    ("check `unit`", "check the unit (`unit=1m`)"),
-];
-
-/// A message about a signal of a scenario in the syntax of `--load`.
-#[must_use]
-pub fn on_a_command_line(message: &str) -> String {
-    let replace =
-        |text: String, (of_scenario, of_load): &(&str, &str)| text.replace(of_scenario, of_load);
-    ON_A_COMMAND_LINE.iter().fold(series_on_a_command_line(message), replace)
-}
-
-/// Replaces `series: {pod: web-0}` in a message by `pod=web-0`.
-fn series_on_a_command_line(message: &str) -> String {
-    const BEGIN: &str = "`series: {";
-    let parts = message.split_once(BEGIN).and_then(|(before, rest)| {
-        let (labels, after) = rest.split_once("}`")?;
-        Some((before, labels.replace(": ", "=").replace(", ", ","), after))
-    });
-    match parts {
-        Some((before, labels, after)) => format!("{before}`{labels}`{after}"),
-        None => message.to_owned(),
-    }
-}
-
-/// An error of a signal in the syntax of `--load`.
-#[must_use]
-pub fn error_on_a_command_line(error: Diagnostic) -> Diagnostic {
-    let hint = error.hint.as_ref().map(|hint| on_a_command_line(&hint.to_string()).into());
-    Diagnostic { what: on_a_command_line(&error.what), hint, ..error }
+/// The error that there are several series. The hint follows an introduction. `name` distinguishes
+/// them, and `by` names their pods.
+fn several_series(
+    what: String,
+    introduction: &str,
+    name: &str,
+    by: &str,
+    syntax: Syntax,
+) -> Diagnostic {
+    let label = BTreeMap::from([(name.to_owned(), "VALUE".to_owned())]);
+    let select = format!("{introduction}select one with {}", syntax.series(&label));
+    let (by, total, sum) = (syntax.setting("by", by), syntax.total(), syntax.sum());
+    let hint = format!(
+        "{select}; if they are pods, use {by} for the usage of each, or {total} and {sum} for the \
+         total of all"
+    );
+    let hint_without_pods = format!("{select}, or add them up with {sum}").into();
+    Diagnostic::new(what).hint(hint).kind(Kind::SeveralSeries { hint_without_pods })
 }
 
 /// The contents of a saved Prometheus response.
@@ -310,6 +265,7 @@ impl Recording {
         clock: &Clock,
         until: Time,
     ) -> Result<Signals, Diagnostic> {
+        let syntax = recorded.syntax;
         let used = Used { recorded, recording: &self };
         let start = clock.start(used)?;
         let mut notes = Vec::from_iter(clock.note(used, start));
@@ -348,18 +304,22 @@ impl Recording {
                 self.path, self.first, self.last
             );
             let hint = match recorded.start {
-                Some(_) => format!(
-                    "t=0s is the time {start}, as `start` says: change `start` to a time before \
-                     the last sample, or remove it"
-                ),
-                None => format!(
-                    "t=0s is the time {start}: set `start` to the time that t=0s stands for"
-                ),
+                Some(_) => {
+                    let setting = syntax.pick("`start`", "`start=TIME`");
+                    format!(
+                        "t=0s is the time {start}, as {setting} says: change `start` to a time \
+                         before the last sample, or remove it"
+                    )
+                }
+                None => {
+                    let set = syntax.pick("set `start` to", "add `start=TIME`,");
+                    format!("t=0s is the time {start}: {set} the time that t=0s stands for")
+                }
             };
             return Err(Diagnostic::new(what).hint(hint));
         }
         let explicit = explicit_gaps(&combined, start);
-        notes.extend(note_on_gaps(&common, &explicit, until, &self.path));
+        notes.extend(note_on_gaps(&common, &explicit, until, recorded));
         Ok(Signals { common, pods, notes, counter })
     }
 
@@ -553,28 +513,26 @@ fn usual_hold(series: &[Series]) -> Option<Span> {
 
 /// Selects the series with the labels of the signal.
 fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, Diagnostic> {
-    let selector = &recorded.series;
     let labels: Vec<BTreeMap<String, String>> =
         all.iter().take(MOST_LISTED + 1).map(|series| series.labels.clone()).collect();
-    let matches =
-        |it: &Series| selector.iter().all(|(name, value)| it.labels.get(name) == Some(value));
+    let matches = |it: &Series| {
+        recorded.series.iter().all(|(name, value)| it.labels.get(name) == Some(value))
+    };
     let found: Vec<Series> = all.into_iter().filter(matches).collect();
     if found.is_empty() {
-        return Err(no_series(selector, &labels));
+        return Err(no_series(recorded, &labels));
     }
     refuse_counters(&found)?;
     Ok(found)
 }
 
 /// The error that no series has the labels of a signal. `known` are those of the series.
-fn no_series(
-    selector: &BTreeMap<String, String>,
-    known: &[BTreeMap<String, String>],
-) -> Diagnostic {
+fn no_series(recorded: &Recorded, known: &[BTreeMap<String, String>]) -> Diagnostic {
+    let Recorded { series: selector, syntax, .. } = recorded;
     let what = format!(" has no series with the labels {}", shown(selector));
     let hint = match known {
         [only] if only.is_empty() => {
-            format!("its only series has no labels: leave out `series: {}`", shown(selector))
+            format!("its only series has no labels: leave out {}", syntax.series(selector))
         }
         known => {
             let names: Vec<String> = known.iter().take(MOST_LISTED).map(shown).collect();
@@ -640,36 +598,15 @@ fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, Diagnostic
     let known: Vec<String> = found.iter().take(MOST_LISTED).map(|it| shown(&it.labels)).collect();
     let more = if found.len() > MOST_LISTED { ", …" } else { "" };
     let what = format!(" has {} series: {}{more}", found.len(), known.join(", "));
-    let hint = match &recorded.by {
-        Some(by) => format!("one series for each pod is required, as from `sum by ({by}) (…)`"),
-        None => {
-            // A column without labels is the pod of its name.
-            let is_of_pod = |label: &str| ["pod", csv::COLUMN].contains(&label);
-            let all = found.iter().all(|it| it.labels.keys().any(|label| is_of_pod(label)));
-            hint_on_several("LABEL", if all { "pod" } else { "LABEL" })
-        }
-    };
-    Err(Diagnostic::new(what).hint(hint))
-}
-
-/// The hint if there are several series. `name` distinguishes them, and `by` names their pods.
-fn hint_on_several(name: &str, by: &str) -> String {
-    format!(
-        "select one with `series: {{{name}: VALUE}}`{IF_PODS}`by: {by}` for the usage of each, or \
-         `load` and `sum: true` for the total of all"
-    )
-}
-
-/// The beginning of the part of a hint that is about pods.
-const IF_PODS: &str = "; if they are pods, use ";
-
-/// The hint on several series for a signal that is not the usage of pods.
-pub(super) fn without_pods(problem: Diagnostic) -> Diagnostic {
-    let hint = problem.hint.as_ref().map(ToString::to_string).unwrap_or_default();
-    match hint.split_once(IF_PODS) {
-        Some((select, _)) => problem.hint(format!("{select}, or add them up with `sum: true`")),
-        None => problem,
+    if let Some(by) = &recorded.by {
+        let hint = format!("one series for each pod is required, as from `sum by ({by}) (…)`");
+        return Err(Diagnostic::new(what).hint(hint));
     }
+    // A column without labels is the pod of its name.
+    let is_of_pod = |label: &str| ["pod", csv::COLUMN].contains(&label);
+    let all = found.iter().all(|it| it.labels.keys().any(|label| is_of_pod(label)));
+    let by = if all { "pod" } else { "LABEL" };
+    Err(several_series(what, "", "LABEL", by, recorded.syntax))
 }
 
 /// The series of each pod, in the order in which they begin, then by name.
@@ -819,7 +756,7 @@ fn note_on_gaps(
     samples: &[RecordedSample],
     explicit: &BTreeSet<Time>,
     until: Time,
-    path: &str,
+    recorded: &Recorded,
 ) -> Option<String> {
     let mut gaps: Vec<(Time, Time)> = Vec::new();
     let mut ends_of_hold = false;
@@ -846,7 +783,10 @@ fn note_on_gaps(
         2 => ", and in one more interval".to_owned(),
         several => format!(", and in {} more intervals", several - 1),
     };
-    let hold = if ends_of_hold { "; `hold` sets how long a value holds" } else { "" };
+    let setting = recorded.syntax.pick("`hold`", "`hold=5m`");
+    let hold = format!("; {setting} sets how long a value holds");
+    let hold = if ends_of_hold { &hold } else { "" };
+    let path = recorded.source.path();
     Some(format!("{path}: no sample from {from} to {to}{more}{hold}"))
 }
 

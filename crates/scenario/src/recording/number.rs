@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::recorded::DecimalMark;
+use crate::syntax::Syntax;
 use kube_autoscaler_models::quantity::Quantity;
 
 /// Suffixes that Grafana and spreadsheets write after a number, and the factor of each. Those of
@@ -42,6 +43,8 @@ pub(super) struct NumberFormat {
     /// One percent, in the unit of the file. None: percent signs are not allowed, because no unit
     /// says what they are percent of.
     pub percent: Option<f64>,
+    /// The syntax of hints.
+    pub syntax: Syntax,
 }
 
 impl NumberFormat {
@@ -60,12 +63,14 @@ impl NumberFormat {
             let what = format!("expected a number or a quantity, found {found}");
             let hint = match self.mark {
                 DecimalMark::Point if text.contains(',') => {
-                    "set `decimal` to comma if the numbers have a decimal comma"
+                    let set = self.syntax.set("decimal", "comma");
+                    format!("{set} if the numbers have a decimal comma")
                 }
                 DecimalMark::Comma if text.contains('.') => {
-                    "set `decimal` to point if the numbers have a decimal point"
+                    let set = self.syntax.set("decimal", "point");
+                    format!("{set} if the numbers have a decimal point")
                 }
-                _ => FORMATTED,
+                _ => FORMATTED.to_owned(),
             };
             Diagnostic::new(what).hint(hint)
         };
@@ -76,9 +81,8 @@ impl NumberFormat {
         if suffix == "%" && self.percent.is_none() {
             let what =
                 format!("found {text}, but `unit` does not say what the percentage refers to");
-            return Err(Diagnostic::new(what).hint(
-                "set `unit` to 1% for percent of the request, or to 10m for percent of a core",
-            ));
+            let units = [("1%", "for percent of the request"), ("10m", "for percent of a core")];
+            return Err(Diagnostic::new(what).hint(self.syntax.set_one_of("unit", &units)));
         }
         // A suffix of quantities may be an exponent, so both are read together.
         if let Ok(quantity) = Quantity::parse(&format!("{plain}{suffix}")) {
@@ -166,8 +170,9 @@ impl Evidence {
     }
 
     /// The decimal mark of the file.
-    pub(super) fn mark(self) -> Result<DecimalMark, Diagnostic> {
-        let hint = "set `decimal` to comma or to point";
+    pub(super) fn mark(self, syntax: Syntax) -> Result<DecimalMark, Diagnostic> {
+        let hint = syntax
+            .pick("set `decimal` to comma or to point", "add `decimal=comma` or `decimal=point`");
         match (self.point, self.comma, self.either) {
             (Some(point), Some(comma), _) => {
                 let (Found { line, text }, Found { line: other, text: with_comma }) =
@@ -203,7 +208,9 @@ mod tests {
     use super::*;
 
     fn read(mark: DecimalMark, text: &str) -> Result<f64, String> {
-        NumberFormat { mark, percent: Some(1.0) }.read(text).map_err(|error| error.what)
+        NumberFormat { mark, percent: Some(1.0), syntax: Syntax::Scenario }
+            .read(text)
+            .map_err(|error| error.what)
     }
 
     #[test]
@@ -230,7 +237,11 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Point, text), Ok(expected), "{text}");
         }
-        let of_a_whole = NumberFormat { mark: DecimalMark::Point, percent: Some(0.01) };
+        let of_a_whole = NumberFormat {
+            mark: DecimalMark::Point,
+            percent: Some(0.01),
+            syntax: Syntax::Scenario,
+        };
         assert_eq!(of_a_whole.read("50%"), Ok(0.5));
         assert_eq!(of_a_whole.read("0.5"), Ok(0.5));
         for text in ["", "-", "null", "NaN", "undefined"] {
@@ -257,7 +268,8 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Comma, text), Ok(expected), "{text}");
         }
-        let format = NumberFormat { mark: DecimalMark::Comma, percent: None };
+        let format =
+            NumberFormat { mark: DecimalMark::Comma, percent: None, syntax: Syntax::Scenario };
         let error = format.read("0.25").expect_err("a decimal point");
         let hint = error.hint_text().unwrap_or_default();
         assert_eq!(hint, "set `decimal` to point if the numbers have a decimal point");
@@ -268,7 +280,7 @@ mod tests {
         for (line, number) in (2..).zip(numbers) {
             evidence.add(number, line);
         }
-        evidence.mark().map_err(|error| error.what)
+        evidence.mark(Syntax::Scenario).map_err(|error| error.what)
     }
 
     #[test]

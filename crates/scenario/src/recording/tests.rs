@@ -567,8 +567,8 @@ fn errors_in_csv_files_name_the_column() {
     let wrong = error(&Recorded { value: value.clone(), ..csv(text) }, text);
     assert!(wrong.contains("column cores: expected a number"), "{wrong}");
     let series = BTreeMap::from([("pod".to_owned(), "web-7".to_owned())]);
-    let wrong = Recorded { value, series, ..csv(text) };
-    let error = error_on_a_command_line(Recording::read(&wrong, text).expect_err("an error"));
+    let wrong = Recorded { value, series, syntax: Syntax::Flags, ..csv(text) };
+    let error = Recording::read(&wrong, text).expect_err("an error");
     assert!(error.what.ends_with("has no series with the labels {pod: web-7}"), "{error}");
     assert_eq!(error.hint, Some("the series are {pod: web-0}".into()));
 }
@@ -578,8 +578,8 @@ fn labels_that_the_only_series_lacks_are_named_for_the_command_line() {
     let text = r#"{"status":"success","data":{"resultType":"matrix","result":[
         {"metric":{},"values":[[0,"1"]]}]}}"#;
     let series = BTreeMap::from([("container".to_owned(), "web".to_owned())]);
-    let wrong = Recorded { series, ..prometheus() };
-    let error = error_on_a_command_line(Recording::read(&wrong, text).expect_err("an error"));
+    let wrong = Recorded { series, syntax: Syntax::Flags, ..prometheus() };
+    let error = Recording::read(&wrong, text).expect_err("an error");
     let hint = "its only series has no labels: leave out `container=web`";
     assert_eq!(error.hint, Some(hint.into()));
 }

@@ -268,10 +268,10 @@ fn resolve(
         return None;
     }
     let at = at.key("file");
-    let text = match read(path) {
+    let text = match read.read(path) {
         Ok(text) => text,
         Err(why) => {
-            problems.add_at(at, unreadable(path, why));
+            problems.add_at(at, unreadable(path, why, read.syntax));
             return None;
         }
     };

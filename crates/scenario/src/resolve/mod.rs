@@ -43,12 +43,29 @@ use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::{Observed, Scenario};
+use super::syntax::Syntax;
 use super::vpa::is_vpa;
 use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::time::Span;
 
-/// Reads other files: `hpa.file`.
-pub type Reader<'a> = &'a dyn Fn(&str) -> Result<String, Diagnostic>;
+/// Reads other files: `hpa.file`, and recorded signals.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// Reads a file.
+    pub file: &'a dyn Fn(&str) -> Result<String, Diagnostic>,
+    /// The syntax in which the user wrote the loads.
+    pub syntax: Syntax,
+}
+
+impl Reader<'_> {
+    /// Reads the file with this path.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub fn read(&self, path: &str) -> Result<String, Diagnostic> {
+        (self.file)(path)
+    }
+}
 
 /// Resolves a file.
 pub fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Diagnostic>> {

@@ -8,7 +8,7 @@ use super::cursor::{At, Problems};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::error::unreadable;
 use crate::recorded::{Recorded, RecordedSample};
-use crate::recording::{Clock, Recording, Signals, Timestamp, Used, without_pods};
+use crate::recording::{Clock, Recording, Signals, Timestamp, Used};
 use crate::resolved::{
     Exception, Metrics, Noise, PodSet, ResourceUsage, Series, Signal, UsageSource,
 };
@@ -51,9 +51,10 @@ fn note_on_sum(recorded: &Recorded) -> Option<String> {
     let is_of_one_pod = recorded.by.is_some() || recorded.series.contains_key("pod");
     (recorded.sum && !is_of_one_pod).then(|| {
         let path = recorded.source.path();
+        let total = recorded.syntax.pick("`load` in place of `perPod`", "`total:…`");
         format!(
             "{path}: each pod has the sum of all series; for a total that the pods share, use \
-             `load` in place of `perPod`"
+             {total}"
         )
     })
 }
@@ -108,7 +109,8 @@ impl<'a> Recordings<'a> {
 
     /// Fills all signals. The recordings share their t=0.
     pub(super) fn fill(&mut self, metrics: &mut Metrics, at: At<'_>, problems: &mut Problems) {
-        for recorded in metrics.recorded() {
+        for recorded in metrics.recorded_mut() {
+            recorded.syntax = self.read.syntax;
             let text = self.text(recorded);
             let recording = text.and_then(|text| Recording::read(recorded, &text));
             self.parsed.push(Parsed { recorded: recorded.clone(), recording });
@@ -211,8 +213,10 @@ impl<'a> Recordings<'a> {
             _ => return Vec::new(),
         };
         if recorded.by.is_some() && !may_be_by_pod {
-            let hint = "to add up the series of the pods, use `sum: true`";
-            problems.hint(at.key_position("by"), "`by` requires `perPod`", hint);
+            let syntax = recorded.syntax;
+            let pods = syntax.pick("`perPod`", "the usage or a metric of pods");
+            let hint = format!("to add up the series of the pods, use {}", syntax.sum());
+            problems.hint(at.key_position("by"), format!("`by` requires {pods}"), hint);
             return Vec::new();
         }
         let Some(index) = self.parsed.iter().position(|it| it.recorded == *recorded) else {
@@ -223,11 +227,14 @@ impl<'a> Recordings<'a> {
         let Signals { common, pods, mut notes, counter } = match found {
             Ok(signals) => signals,
             Err(problem) => {
-                let at = match problem.kind {
-                    Kind::InvalidField(field) => at.key(field),
-                    _ => at,
+                let (at, problem) = match problem.kind.clone() {
+                    Kind::InvalidField(field) => (at.key(field), problem),
+                    Kind::SeveralSeries { hint_without_pods } if !may_be_by_pod => {
+                        (at, problem.hint(hint_without_pods))
+                    }
+                    _ => (at, problem),
                 };
-                problems.add_at(at, if may_be_by_pod { problem } else { without_pods(problem) });
+                problems.add_at(at, problem);
                 return Vec::new();
             }
         };
@@ -290,7 +297,7 @@ fn refuse_negative(usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
 }
 
 fn read(reader: Reader<'_>, path: &str) -> Result<String, Diagnostic> {
-    reader(path).map_err(|why| unreadable(path, why))
+    reader.read(path).map_err(|why| unreadable(path, why, reader.syntax))
 }
 
 /// The time from t=0 to the last sample of several recordings of a scenario. None: there is none.

@@ -50,7 +50,7 @@ struct Usage<'r> {
 /// A problem of a unit.
 struct Finding {
     usage: String,
-    hint: &'static str,
+    hint: String,
 }
 
 /// Checks the recorded usage of resources. Returns notes on usage that is suspicious but possible.
@@ -161,9 +161,10 @@ impl Shared<'_> {
             let path = usage.recorded.source.path();
             let (first, request) = (rounded(first), quantity(request));
             let pods = if replicas == 1 { "the pod" } else { "each pod" };
+            let unit = usage.recorded.syntax.pick("`unit`", "the unit (`unit=1m`)");
             format!(
                 "{path}: at the start, {pods} has a load of {first} cores and requests {request}: \
-                 check `unit`, and the replicas at the start"
+                 check {unit}, and the replicas at the start"
             )
         })
     }
@@ -215,33 +216,37 @@ impl Usage<'_> {
         let least = values().filter(|milli| *milli > 0).min().unwrap_or(0) / pods;
         let each = if pods > 1 { format!(" for each of {pods} pods") } else { String::new() };
         let most = if self.shared.is_some() { MOST_TOTAL } else { MOST_CPU };
-        let cpu = match self.shared {
-            None => {
-                "set `unit` to 1m for millicores, to 1% for percent of the request, to 10m for \
-                 percent of a core, or to 1 if the values really are cores"
-            }
-            // A total has no request.
-            Some(_) => {
-                "set `unit` to 1m for millicores, to 10m for percent of a core, or to 1 if the \
-                 values really are cores"
-            }
-        };
-        let memory = "set `unit` to 1Mi for MiB, or to 1 if the values really are bytes";
-        match self.resource {
+        let usage = match self.resource {
             "cpu" if is_implausible("cpu", peak, self.usual, most) => {
-                let usage = format!("up to {} cores{each}", rounded(peak));
-                Some(Finding { usage, hint: cpu })
+                format!("up to {} cores{each}", rounded(peak))
             }
             "cpu" if self.shared.is_some() && least / MOST_LEAST_TOTAL > self.usual => {
-                let usage = format!("at least {} cores{each}", rounded(least));
-                Some(Finding { usage, hint: cpu })
+                format!("at least {} cores{each}", rounded(least))
             }
             "memory" if is_implausible("memory", peak, self.usual, most) => {
-                let usage = format!("up to {} bytes{each}", quantity(peak));
-                Some(Finding { usage, hint: memory })
+                format!("up to {} bytes{each}", quantity(peak))
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(Finding { usage, hint: self.hint_on_units() })
+    }
+
+    fn hint_on_units(&self) -> String {
+        let units = match (self.resource, self.shared) {
+            ("memory", _) => vec![("1Mi", "for MiB"), ("1", "if the values really are bytes")],
+            (_, shared) => {
+                let mut units = vec![
+                    ("1m", "for millicores"),
+                    ("1%", "for percent of the request"),
+                    ("10m", "for percent of a core"),
+                    ("1", "if the values really are cores"),
+                ];
+                // A total has no request.
+                units.retain(|(unit, _)| shared.is_none() || *unit != "1%");
+                units
+            }
+        };
+        self.recorded.syntax.set_one_of("unit", &units)
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::cursor::{At, Problems};
 use super::lenient::{Represented, represented};
 use super::values::quantity;
-use crate::api_types::ApiObject;
+use crate::api_schema::ApiObject;
 use crate::decode::{Nulls, decode};
 use crate::diagnostic::Diagnostic;
 use crate::error::suggest;

@@ -4,7 +4,7 @@
 //! The types of `model::vpa` can't take their place, although they share its words: they require
 //! fields, while the checks of the webhook continue without those that are missing or that the API
 //! server rejects. They also ignore fields that the recommender does not read.
-//! `custom_resource` knows the CRD's fields and limits, but returns no values, and has no texts for
+//! `api_schema` knows the CRD's fields and limits, but returns no values, and has no texts for
 //! editors.
 //!
 //! Upstream: `pkg/apis/autoscaling.k8s.io/v1/types.go`

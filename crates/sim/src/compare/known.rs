@@ -57,15 +57,16 @@ impl KnownDisagreement {
     /// Returns true if the entry explains a difference.
     #[must_use]
     pub fn explains(&self, difference: &FieldDifference) -> bool {
-        difference.field.starts_with(&self.field)
+        difference.field.to_string().starts_with(&self.field)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kube_lockstep_scenario::decode_file;
-
     use super::*;
+    use crate::compare::{ConditionField, FieldPath};
+    use kube_autoscaler_models::api::ConditionType;
+    use kube_lockstep_scenario::decode_file;
 
     fn entry() -> KnownDisagreement {
         KnownDisagreement {
@@ -86,13 +87,12 @@ mod tests {
 
     #[test]
     fn an_entry_explains_its_field_and_all_subfields() {
-        let difference = |field: &str| FieldDifference {
-            field: field.to_owned(),
-            model: "a".to_owned(),
-            upstream: "b".to_owned(),
+        let reason = |type_| {
+            let field = FieldPath::Condition(type_, ConditionField::Reason);
+            FieldDifference::new(field, "a", "b")
         };
-        assert!(entry().explains(&difference("status.conditions[AbleToScale].reason")));
-        assert!(!entry().explains(&difference("status.conditions[ScalingActive].reason")));
+        assert!(entry().explains(&reason(ConditionType::AbleToScale)));
+        assert!(!entry().explains(&reason(ConditionType::ScalingActive)));
     }
 
     #[test]

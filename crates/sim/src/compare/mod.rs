@@ -3,9 +3,11 @@
 //! The comparison does not depend on engines. A [`Scope`] excludes fields that an engine cannot
 //! observe; it does not change how the others are compared.
 
+mod field;
 mod known;
 pub mod recommender;
 
+pub use field::{AmountField, ApiField, ConditionField, EntryList, FieldPath};
 pub use known::{Known, KnownDisagreement};
 
 use std::collections::BTreeSet;
@@ -14,7 +16,7 @@ use std::fmt::{self, Display, Formatter};
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{ApiAnswer, ApiOutcome, Scope};
-use kube_autoscaler_models::api::{HpaCondition, HpaStatus};
+use kube_autoscaler_models::api::{ConditionType, HpaCondition, HpaStatus};
 use kube_autoscaler_models::observation::{
     ControllerAction, Observation, ScaleWrite, SentScale, StatusWrite,
 };
@@ -23,12 +25,23 @@ use kube_autoscaler_models::time::Time;
 /// A field with different values in two observations.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FieldDifference {
-    /// The field, as the API names it: `status.conditions[ScalingLimited].reason`.
-    pub field: String,
+    /// The field.
+    pub field: FieldPath,
     /// The value from the model.
     pub model: String,
     /// The observed value.
     pub upstream: String,
+}
+
+impl FieldDifference {
+    /// A difference of two values, as text.
+    pub fn new(
+        field: impl Into<FieldPath>,
+        model: impl Into<String>,
+        upstream: impl Into<String>,
+    ) -> FieldDifference {
+        FieldDifference { field: field.into(), model: model.into(), upstream: upstream.into() }
+    }
 }
 
 impl Display for FieldDifference {
@@ -37,23 +50,89 @@ impl Display for FieldDifference {
     }
 }
 
+/// A controller of a scenario.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Controller {
+    /// The HPA controller. Its ticks are its reconciles.
+    #[default]
+    Hpa,
+    /// The recommender of the VPA. Its ticks are its runs.
+    Recommender,
+    /// The updater of the VPA, and its admission controller. They have no ticks.
+    Updater,
+}
+
 /// The first tick where model and engine differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The number of the tick, from 1. 0 is before the first tick (API defaulting and validation).
+    /// The controller that is not as its model.
+    pub controller: Controller,
+    /// The number of the controller's tick, from 1. 0 is before the first tick (API defaulting and
+    /// validation), or for a controller without ticks.
     pub tick: usize,
-    /// The tick's time.
+    /// The time.
     pub at: Time,
+    /// The number of ticks of the HPA controller so far, if another controller of a scenario with
+    /// an HPA diverges.
+    pub ticks_of_hpa: Option<usize>,
     /// All fields that differ.
     pub fields: Vec<FieldDifference>,
+    /// How the model derived its values, in one line; empty if it is not known.
+    pub why: String,
 }
 
 impl Divergence {
+    /// A divergence of the only or main controller of a scenario.
+    #[must_use]
+    pub fn new(
+        controller: Controller,
+        tick: usize,
+        at: Time,
+        fields: Vec<FieldDifference>,
+    ) -> Divergence {
+        Divergence { controller, tick, at, ticks_of_hpa: None, fields, why: String::new() }
+    }
+
+    /// The tick of the scenario's main controller: of the HPA controller, if there is an HPA.
+    #[must_use]
+    pub fn scenario_tick(&self) -> usize {
+        self.ticks_of_hpa.unwrap_or(self.tick)
+    }
+
+    /// The text before the names of fields: `run 3 of the recommender: ` if the main controller is
+    /// another one.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        match (self.controller, self.ticks_of_hpa) {
+            (Controller::Recommender, Some(_)) => format!("run {} of the recommender: ", self.tick),
+            _ => String::new(),
+        }
+    }
+
+    /// The fields as reports for the whole scenario name them.
+    pub fn named_fields(&self) -> impl Iterator<Item = FieldDifference> {
+        let prefix = self.prefix();
+        self.fields.iter().map(move |difference| match &*prefix {
+            "" => difference.clone(),
+            prefix => {
+                let FieldDifference { field, model, upstream } = difference.clone();
+                FieldDifference { field: format!("{prefix}{field}").into(), model, upstream }
+            }
+        })
+    }
+
+    /// Returns true if only the API server's answers to users differ, not the ticks.
+    #[must_use]
+    pub fn is_api_answer(&self) -> bool {
+        self.fields.iter().all(|difference| matches!(difference.field, FieldPath::Api(_)))
+    }
+
     /// The reason why a run with this divergence has no verdict, if its repetition agreed with the
     /// model.
     pub(crate) fn not_repeated(&self) -> String {
-        let Divergence { tick, at, fields } = self;
-        let field = fields.first().map_or_else(String::new, |it| format!("; {it}"));
+        let (tick, at) = (self.scenario_tick(), self.at);
+        let field = self.named_fields().next().map_or_else(String::new, |it| format!("; {it}"));
         format!(
             "the engine is not deterministic: it differed from the model at tick {tick} \
              (t={at}{field}), but not when the scenario was repeated"
@@ -76,19 +155,19 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         status_writes(&mut differences, model, seen, scope);
     }
     if scope.events {
-        differences.list("events", model.events(), seen.events());
+        differences.list(EntryList::Events, model.events(), seen.events());
     }
     if scope.sent_events {
         let sent = |request| scope.sent(request);
         let (model, seen) = (model.sent_events().map(sent), seen.sent_events().map(sent));
-        differences.list("events as sent", model, seen);
+        differences.list(EntryList::SentEvents, model, seen);
     }
     // Reads nearly always agree, so this case must be fast.
     if model.reads().ne(seen.reads()) {
-        differences.list("reads", scope.visible(model), scope.visible(seen));
+        differences.list(EntryList::Reads, scope.visible(model), scope.visible(seen));
     }
     if scope.errors {
-        differences.list("errors", model.errors(), seen.errors());
+        differences.list(EntryList::Errors, model.errors(), seen.errors());
     }
     if scope.bodies {
         bodies(&mut differences, model, seen);
@@ -116,28 +195,28 @@ pub fn unmatched(model: Option<&Observation>, seen: Option<&Observation>) -> Vec
     let text = |tick: Option<&Observation>| {
         tick.map_or_else(|| "no reconcile".to_owned(), |tick| format!("a reconcile at {}", tick.at))
     };
-    vec![FieldDifference { field: "at".to_owned(), model: text(model), upstream: text(seen) }]
+    vec![FieldDifference::new("at", text(model), text(seen))]
 }
 
 /// Compares the API server's answers to the same request.
 #[must_use]
 pub fn api_answers(model: &ApiAnswer, seen: &ApiAnswer) -> Vec<FieldDifference> {
     let mut differences = Differences::default();
-    differences.field("api.at", &model.at, &seen.at);
-    differences.field("metadata.name", model.outcome.name(), seen.outcome.name());
+    differences.field(ApiField::At, &model.at, &seen.at);
+    differences.field(ApiField::Name, model.outcome.name(), seen.outcome.name());
     match (&model.outcome, &seen.outcome) {
         (
             ApiOutcome::Stored { generation, spec, .. },
             ApiOutcome::Stored { generation: seen_generation, spec: seen_spec, .. },
         ) => {
-            differences.field("metadata.generation", generation, seen_generation);
+            differences.field(ApiField::Generation, generation, seen_generation);
             // Compared as JSON, so that the notation of quantities counts.
-            differences.field("spec", &json(spec), &json(seen_spec));
+            differences.field(ApiField::Spec, &json(spec), &json(seen_spec));
         }
         (ApiOutcome::Deleted { .. }, ApiOutcome::Deleted { .. }) => {}
         (ApiOutcome::Refused { message, .. }, ApiOutcome::Refused { message: seen, .. })
             if message == seen => {}
-        (model, seen) => differences.field("api", &outcome(model), &outcome(seen)),
+        (model, seen) => differences.field(ApiField::Outcome, &outcome(model), &outcome(seen)),
     }
     differences.found
 }
@@ -160,29 +239,26 @@ struct Differences {
 }
 
 impl Differences {
-    fn field<T: PartialEq + Display + ?Sized>(&mut self, field: &str, model: &T, seen: &T) {
+    fn field<T: PartialEq + Display + ?Sized>(
+        &mut self,
+        field: impl Into<FieldPath>,
+        model: &T,
+        seen: &T,
+    ) {
         if model != seen {
-            self.found.push(FieldDifference {
-                field: field.to_owned(),
-                model: model.to_string(),
-                upstream: seen.to_string(),
-            });
+            self.found.push(FieldDifference::new(field, model.to_string(), seen.to_string()));
         }
     }
 
     fn optional<T: PartialEq + Display>(
         &mut self,
-        field: &str,
+        field: impl Into<FieldPath>,
         model: Option<&T>,
         seen: Option<&T>,
     ) {
         if model != seen {
             let text = |value: Option<&T>| value.map_or_else(|| NONE.to_owned(), T::to_string);
-            self.found.push(FieldDifference {
-                field: field.to_owned(),
-                model: text(model),
-                upstream: text(seen),
-            });
+            self.found.push(FieldDifference::new(field, text(model), text(seen)));
         }
     }
 
@@ -190,7 +266,7 @@ impl Differences {
     /// missing or additional element is visible.
     fn list<T: PartialEq + Display>(
         &mut self,
-        field: &str,
+        list: EntryList,
         model: impl IntoIterator<Item = T>,
         seen: impl IntoIterator<Item = T>,
     ) {
@@ -200,7 +276,7 @@ impl Differences {
             if one.is_none() && other.is_none() {
                 break;
             }
-            self.optional(&format!("{field}[{index}]"), one.as_ref(), other.as_ref());
+            self.optional(FieldPath::Entry(list, index), one.as_ref(), other.as_ref());
         }
     }
 }
@@ -242,7 +318,7 @@ fn scale_writes(
     let named = elsewhere(model) || elsewhere(seen) || scope.scale_reads && differ;
     let shown = |write| ShownScaleWrite { write, named };
     let (model, seen) = (model.scale_writes().map(shown), seen.scale_writes().map(shown));
-    differences.list("scale.spec.replicas", model, seen);
+    differences.list(EntryList::ScaleWrites, model, seen);
 }
 
 /// Compares the changes of the controller's own metrics, by series.
@@ -266,7 +342,8 @@ fn controller_metrics(
                 [] => NONE.to_owned(),
                 changes => changes.join(", "),
             };
-            differences.field(&format!("metric {series}"), &shown(&one), &shown(&other));
+            let field = FieldPath::ControllerMetric(series.to_owned());
+            differences.field(field, &shown(&one), &shown(&other));
         }
     }
     if differences.found.len() == before {
@@ -309,7 +386,7 @@ fn namespaces(
         others.filter(|(index, _)| is_visible(*index)).map(shown).collect()
     };
     if model.in_other_namespaces().ne(seen.in_other_namespaces()) {
-        differences.list("namespaces", names(model), names(seen));
+        differences.list(EntryList::Namespaces, names(model), names(seen));
     }
 }
 
@@ -320,8 +397,8 @@ fn bodies(differences: &mut Differences, model: &Observation, seen: &Observation
         let text = |sent: &Option<SentScale>| sent.as_ref().map(ToString::to_string);
         if model.sent != seen.sent {
             let (model, seen) = (text(&model.sent), text(&seen.sent));
-            let field = format!("scale[{index}] as sent");
-            differences.optional(&field, model.as_ref(), seen.as_ref());
+            let field = FieldPath::Entry(EntryList::SentScales, index);
+            differences.optional(field, model.as_ref(), seen.as_ref());
         }
     }
     for (model, seen) in model.status_writes().zip(seen.status_writes()) {
@@ -363,17 +440,14 @@ fn status_write(
                 Some(write) => format!("written: {}", write.status),
                 None => "not written (unchanged)".to_owned(),
             };
-            differences.found.push(FieldDifference {
-                field: "status".to_owned(),
-                model: text(model),
-                upstream: text(seen),
-            });
+            differences.found.push(FieldDifference::new("status", text(model), text(seen)));
         }
     }
 }
 
 fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus, scope: Scope) {
-    differences.field("status.desiredReplicas", &model.desired_replicas, &seen.desired_replicas);
+    let desired = [model, seen].map(|status| status.desired_replicas);
+    differences.field(FieldPath::DesiredReplicas, &desired[0], &desired[1]);
     differences.optional(
         "status.currentReplicas",
         model.current_replicas.as_ref(),
@@ -393,7 +467,7 @@ fn status(differences: &mut Differences, model: &HpaStatus, seen: &HpaStatus, sc
     let texts = |status: &HpaStatus| -> Vec<String> {
         status.current_metrics.iter().map(ToString::to_string).collect()
     };
-    differences.list("status.currentMetrics", texts(model), texts(seen));
+    differences.list(EntryList::CurrentMetrics, texts(model), texts(seen));
     conditions(differences, &model.conditions, &seen.conditions, scope);
 }
 
@@ -403,21 +477,26 @@ fn conditions(
     seen: &[HpaCondition],
     scope: Scope,
 ) {
-    let order = |conditions: &[HpaCondition]| {
-        let types: Vec<_> = conditions.iter().map(|c| format!("{:?}", c.type_)).collect();
-        types.join(", ")
+    let types = |conditions: &[HpaCondition]| -> Vec<ConditionType> {
+        conditions.iter().map(|condition| condition.type_).collect()
     };
-    differences.field("status.conditions", &order(model), &order(seen));
+    let (types_of_model, types_seen) = (types(model), types(seen));
+    if types_of_model != types_seen {
+        let names = |types: &[ConditionType]| -> String {
+            types.iter().map(|type_| format!("{type_:?}")).collect::<Vec<_>>().join(", ")
+        };
+        differences.field("status.conditions", &names(&types_of_model), &names(&types_seen));
+    }
     for one in model {
         let Some(other) = seen.iter().find(|other| other.type_ == one.type_) else { continue };
-        let field = |name: &str| format!("status.conditions[{:?}].{name}", one.type_);
-        differences.field(&field("status"), &one.status, &other.status);
-        differences.field(&field("reason"), &one.reason, &other.reason);
+        let field = |field| FieldPath::Condition(one.type_, field);
+        differences.field(field(ConditionField::Status), &one.status, &other.status);
+        differences.field(field(ConditionField::Reason), &one.reason, &other.reason);
         if scope.messages {
-            differences.field(&field("message"), &one.message, &other.message);
+            differences.field(field(ConditionField::Message), &one.message, &other.message);
         }
         differences.field(
-            &field("lastTransitionTime"),
+            field(ConditionField::LastTransitionTime),
             &one.last_transition_time,
             &other.last_transition_time,
         );
@@ -443,7 +522,7 @@ mod tests {
         let tick = |reads: Vec<ControllerAction>| Observation::new(Time::ZERO, "web".into(), reads);
         let (all, some) = (tick(vec![scale.clone(), list.clone()]), tick(vec![list]));
         let fields = |scope: Scope, seen: &Observation| -> Vec<String> {
-            observations(&all, seen, scope).into_iter().map(|it| it.field).collect()
+            observations(&all, seen, scope).iter().map(|it| it.field.to_string()).collect()
         };
         let by_watches = Scope { scale_reads: false, ..Scope::ALL };
         assert_eq!(fields(Scope::ALL, &some), ["reads[0]", "reads[1]"]);

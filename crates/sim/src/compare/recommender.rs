@@ -4,33 +4,18 @@
 //! Upstream's order is random for requests of one kind that concern different objects, and for
 //! errors of different samples. These are sorted before they are compared.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
+use super::{AmountField, FieldDifference, FieldPath};
 use kube_autoscaler_models::vpa::{
     BucketWeight, CheckpointStatus, ContainerRecommendation, GoTime, HistogramCheckpoint, LogLine,
-    ObjectName, ResourceList, Run, Tolerances, VpaStatus, Write,
+    ObjectName, Resource, Run, Tolerances, VpaStatus, Write,
 };
-
-/// A difference of two runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunDifference {
-    /// The object and the field: `ns/web target.cpu of app`.
-    pub field: String,
-    /// The value that the model predicts.
-    pub model: String,
-    /// The observed value.
-    pub observed: String,
-}
-
-/// `field: model 1 | observed 2`.
-impl fmt::Display for RunDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: model {} | observed {}", self.field, self.model, self.observed)
-    }
-}
+use kube_lockstep_scenario::vpa::VpaValue;
 
 /// The kinds of requests, in the order in which the recommender sends them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -88,12 +73,12 @@ fn phase(write: &Write) -> usize {
 
 /// Compares a run that the model predicts with an observed one.
 #[must_use]
-pub fn runs(model: &Run, observed: &Run) -> Vec<RunDifference> {
+pub fn runs(model: &Run, observed: &Run) -> Vec<FieldDifference> {
     let mut found = Differences(Vec::new());
     if !observed.writes.is_sorted_by_key(phase) {
         let requests = observed.writes.iter().map(|it| Request::of(it).to_string());
         let order: Vec<String> = requests.collect();
-        found.add("order of requests", "status, checkpoints, deletions", &order.join(", "));
+        found.add("order of requests", "status, checkpoints, deletions", order.join(", "));
     }
     let (ours, theirs) = (sorted(&model.writes), sorted(&observed.writes));
     let (mut ours, mut theirs) = (ours.into_iter().peekable(), theirs.into_iter().peekable());
@@ -107,12 +92,12 @@ pub fn runs(model: &Run, observed: &Run) -> Vec<RunDifference> {
                 }
             }
             (Some(first), second) if second.is_none_or(|second| first < second) => {
-                found.add("request", &first.to_string(), "none");
+                found.add("request", first.to_string(), "none");
                 ours.next();
             }
             (_, second) => {
                 let text = second.map_or_else(|| "none".to_owned(), |it| it.to_string());
-                found.add("request", "none", &text);
+                found.add("request", "none", text);
                 theirs.next();
             }
         }
@@ -123,7 +108,7 @@ pub fn runs(model: &Run, observed: &Run) -> Vec<RunDifference> {
 
 /// Compares logged errors outside of runs.
 #[must_use]
-pub fn logs(model: &[LogLine], observed: &[LogLine]) -> Vec<RunDifference> {
+pub fn logs(model: &[LogLine], observed: &[LogLine]) -> Vec<FieldDifference> {
     let mut found = Differences(Vec::new());
     found.logs(model, observed);
     found.0
@@ -133,20 +118,6 @@ fn sorted(writes: &[Write]) -> Vec<&Write> {
     let mut sorted: Vec<&Write> = writes.iter().collect();
     sorted.sort_by_key(|write| Request::of(write));
     sorted
-}
-
-/// A field of an object.
-#[derive(Clone, Copy)]
-struct Field<'a> {
-    object: &'a ObjectName,
-    name: &'a str,
-}
-
-/// `ns/web-app cpuHistogram.totalWeight`.
-impl fmt::Display for Field<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.object, self.name)
-    }
 }
 
 /// A value in the JSON form of the API.
@@ -168,28 +139,30 @@ fn weights_text(weights: &[BucketWeight]) -> String {
     json(&weights.collect::<BTreeMap<i64, u32>>())
 }
 
-struct Differences(Vec<RunDifference>);
+struct Differences(Vec<FieldDifference>);
 
 impl Differences {
-    fn add(&mut self, field: &str, model: &str, observed: &str) {
-        let field = field.to_owned();
-        self.0.push(RunDifference {
-            field,
-            model: model.to_owned(),
-            observed: observed.to_owned(),
-        });
+    fn add(
+        &mut self,
+        field: impl Into<FieldPath>,
+        model: impl Into<String>,
+        observed: impl Into<String>,
+    ) {
+        self.0.push(FieldDifference::new(field, model, observed));
     }
 
     /// Compares a field of an object. `text` is what users read.
     fn field<T: PartialEq>(
         &mut self,
-        field: Field<'_>,
+        object: &ObjectName,
+        field: impl Into<Cow<'static, str>>,
         values: [&T; 2],
         text: impl Fn(&T) -> String,
     ) {
         let [model, observed] = values;
         if model != observed {
-            self.add(&field.to_string(), &text(model), &text(observed));
+            let field = FieldPath::OfObject(object.clone(), field.into());
+            self.add(field, text(model), text(observed));
         }
     }
 
@@ -202,8 +175,7 @@ impl Differences {
                 Write::Checkpoint { checkpoint: ours, tolerances, .. },
                 Write::Checkpoint { checkpoint: theirs, .. },
             ) => {
-                let spec = Field { object: &ours.metadata, name: "spec" };
-                self.field(spec, [&ours.spec, &theirs.spec], json);
+                self.field(&ours.metadata, "spec", [&ours.spec, &theirs.spec], json);
                 self.checkpoint(&ours.metadata, &ours.status, &theirs.status, *tolerances);
             }
             _ => {}
@@ -222,15 +194,14 @@ impl Differences {
             list.as_ref().map(names)
         };
         let (our_names, their_names) = (names(&our_list), names(&their_list));
-        let field = |name| Field { object: vpa, name };
-        self.field(field("containers"), [&our_names, &their_names], json);
+        self.field(vpa, "containers", [&our_names, &their_names], json);
         if our_names == their_names {
             let pairs = our_list.iter().flatten().zip(their_list.iter().flatten());
             pairs.for_each(|(ours, theirs)| self.container(vpa, ours, theirs));
         }
-        self.field(field("conditions"), [&ours.conditions, &theirs.conditions], json);
+        self.field(vpa, "conditions", [&ours.conditions, &theirs.conditions], json);
         let generations = [&ours.observed_generation, &theirs.observed_generation];
-        self.field(field("observedGeneration"), generations, json);
+        self.field(vpa, "observedGeneration", generations, json);
     }
 
     fn container(
@@ -239,22 +210,16 @@ impl Differences {
         ours: &ContainerRecommendation,
         theirs: &ContainerRecommendation,
     ) {
-        let lists = [
-            ("target", &ours.target, &theirs.target),
-            ("lowerBound", &ours.lower_bound, &theirs.lower_bound),
-            ("upperBound", &ours.upper_bound, &theirs.upper_bound),
-            ("uncappedTarget", &ours.uncapped_target, &theirs.uncapped_target),
-        ];
-        for (field, ours_in, theirs_in) in lists {
-            let text = |list: &ResourceList| {
-                [&list.cpu, &list.memory].map(|it| it.as_ref().map(ToString::to_string))
-            };
-            let resources = ["cpu", "memory"].into_iter().zip(text(ours_in)).zip(text(theirs_in));
-            for ((resource, model), observed) in resources {
+        for value in VpaValue::ALL {
+            for resource in [Resource::Cpu, Resource::Memory] {
+                let [model, observed] = [ours, theirs].map(|container| {
+                    let amount = value.of(container).amount(resource.name());
+                    amount.map_or_else(|| "none".to_owned(), ToString::to_string)
+                });
                 if model != observed {
-                    let field = format!("{vpa} {field}.{resource} of {}", ours.container_name);
-                    let or_none = |it: Option<String>| it.unwrap_or_else(|| "none".to_owned());
-                    self.add(&field, &or_none(model), &or_none(observed));
+                    let (vpa, container) = (vpa.clone(), ours.container_name.clone());
+                    let field = AmountField { vpa, container, value, resource };
+                    self.add(FieldPath::Amount(field), model, observed);
                 }
             }
         }
@@ -267,16 +232,15 @@ impl Differences {
         theirs: &CheckpointStatus,
         tolerances: Tolerances,
     ) {
-        let field = |name| Field { object, name };
         let times = [&ours.last_update_time, &theirs.last_update_time];
-        self.field(field("lastUpdateTime"), times, time);
-        self.field(field("version"), [&ours.version, &theirs.version], ToString::to_string);
+        self.field(object, "lastUpdateTime", times, time);
+        self.field(object, "version", [&ours.version, &theirs.version], ToString::to_string);
         let times = [&ours.first_sample_start, &theirs.first_sample_start];
-        self.field(field("firstSampleStart"), times, time);
+        self.field(object, "firstSampleStart", times, time);
         let times = [&ours.last_sample_start, &theirs.last_sample_start];
-        self.field(field("lastSampleStart"), times, time);
+        self.field(object, "lastSampleStart", times, time);
         let counts = [&ours.total_samples_count, &theirs.total_samples_count];
-        self.field(field("totalSamplesCount"), counts, ToString::to_string);
+        self.field(object, "totalSamplesCount", counts, ToString::to_string);
         self.histogram(object, "cpuHistogram", [&ours.cpu, &theirs.cpu], tolerances.cpu);
         let memory: [&HistogramCheckpoint; 2] = [&ours.memory, &theirs.memory];
         self.histogram(object, "memoryHistogram", memory, tolerances.memory);
@@ -293,14 +257,14 @@ impl Differences {
         if ours == theirs || (tolerance > 0.0 && is_close(ours, theirs, tolerance)) {
             return;
         }
-        let [reference, weights, total] = ["referenceTimestamp", "bucketWeights", "totalWeight"]
-            .map(|field| format!("{histogram}.{field}"));
-        let field = |name| Field { object, name };
-        self.field(field(&reference), [&ours.reference, &theirs.reference], time);
-        self.field(field(&weights), [&ours.weights, &theirs.weights], |it| weights_text(it));
+        let field = |name: &str| format!("{histogram}.{name}");
+        let references = [&ours.reference, &theirs.reference];
+        self.field(object, field("referenceTimestamp"), references, time);
+        let weights = [&ours.weights, &theirs.weights];
+        self.field(object, field("bucketWeights"), weights, |it| weights_text(it));
         // By its bits, as histograms are.
         let totals = [&ours.total.to_bits(), &theirs.total.to_bits()];
-        self.field(field(&total), totals, |bits| json(&f64::from_bits(*bits)));
+        self.field(object, field("totalWeight"), totals, |bits| json(&f64::from_bits(*bits)));
     }
 
     fn logs(&mut self, ours: &[LogLine], theirs: &[LogLine]) {
@@ -312,7 +276,7 @@ impl Differences {
         };
         let (ours, theirs) = (sorted(ours), sorted(theirs));
         if ours != theirs {
-            self.add("log", &ours.join("; "), &theirs.join("; "));
+            self.add("log", ours.join("; "), theirs.join("; "));
         }
     }
 }
@@ -376,18 +340,18 @@ mod tests {
         assert_eq!(
             texts(checkpoint(1), checkpoint(2)),
             [
-                "default/web-app lastUpdateTime: model 1970-01-01T00:00:01Z | observed \
+                "default/web-app lastUpdateTime: model 1970-01-01T00:00:01Z, engine \
                  1970-01-01T00:00:02Z",
-                "default/web-app memoryHistogram.bucketWeights: model {\"7\":1,\"19\":1} | \
-                 observed {\"7\":2,\"19\":2}",
+                "default/web-app memoryHistogram.bucketWeights: model {\"7\":1,\"19\":1}, \
+                 engine {\"7\":2,\"19\":2}",
             ]
         );
         let deletion = Write::DeleteCheckpoint(ObjectName::new("default", "old-app"));
         assert_eq!(
             texts(checkpoint(1), deletion),
             [
-                "request: model updates the checkpoint default/web-app | observed none",
-                "request: model none | observed deletes the checkpoint default/old-app",
+                "request: model updates the checkpoint default/web-app, engine none",
+                "request: model none, engine deletes the checkpoint default/old-app",
             ]
         );
     }

@@ -1,13 +1,16 @@
 //! Evaluates the expectations of a scenario of the recommender over all its runs.
 
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
+use super::unmet::Miss;
+use super::values::Wrong;
+use super::when::{ExpectedTick, unmet};
 use super::{Unmet, UnmetTick};
 use kube_autoscaler_models::api::ConditionStatus;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ResourceList, Snapshot, VpaStatus};
-use kube_lockstep_scenario::resolved::When;
 use kube_lockstep_scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScenario};
 
 /// Evaluates the expectations of a release over all runs, in the order of time.
@@ -15,19 +18,16 @@ use kube_lockstep_scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScena
 pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) -> Vec<Unmet> {
     let all = scenario.expect.iter().enumerate();
     let applying = all.filter(|(_, expected)| scenario.expects(expected, release));
+    let runs: Vec<Run<'_>> =
+        runs.iter().enumerate().map(|(index, state)| Run { index, state }).collect();
     let unmet = applying.filter_map(|(index, expected)| {
-        let Missed { run, what } = unmet(expected, scenario.until, runs)?;
+        let Miss { what, tick, values } = unmet(&runs, &expected.when(scenario.until), expected)?;
         let what = match &expected.vpa {
             Some(vpa) if scenario.vpas.len() > 1 => format!("VPA {vpa}: {what}"),
             _ => what,
         };
-        Some(Unmet {
-            number: index + 1,
-            line: expected.line,
-            what,
-            tick: run.map(tick),
-            ..Unmet::default()
-        })
+        let (number, line) = (index + 1, expected.line);
+        Some(Unmet { number, line, what, tick, values, ..Unmet::default() })
     });
     unmet.collect()
 }
@@ -48,95 +48,37 @@ pub fn evaluate_beside_hpa(
     named.collect()
 }
 
-/// A run with its index.
-type Run<'r> = (usize, &'r Snapshot);
-
-fn name(run: Run<'_>) -> String {
-    format!("tick {} (t={})", run.0 + 1, run.1.at)
+/// A run of the recommender.
+struct Run<'r> {
+    index: usize,
+    /// The state after it.
+    state: &'r Snapshot,
 }
 
-/// Why an expectation is not met, and the run at which it is not.
-struct Missed<'r> {
-    run: Option<Run<'r>>,
-    what: String,
-}
-
-fn at(run: Run<'_>, what: String) -> Missed<'_> {
-    Missed { run: Some(run), what: format!("{}: {what}", name(run)) }
-}
-
-fn without_run<'r>(what: String) -> Missed<'r> {
-    Missed { run: None, what }
-}
-
-fn tick(run: Run<'_>) -> UnmetTick {
-    UnmetTick { tick: run.0 + 1, at: run.1.at, index: run.0 }
-}
-
-fn how_many(runs: &[Snapshot]) -> String {
-    match runs {
-        [] => "there was no tick".to_owned(),
-        [only] => format!("the only one was at t={}", only.at),
-        [.., last] => format!("there were {}, the last at t={}", runs.len(), last.at),
+impl Display for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tick {} (t={})", self.index + 1, self.state.at)
     }
 }
 
-/// Why an expectation is not met.
-fn unmet<'r>(expected: &VpaExpectation, until: Time, runs: &'r [Snapshot]) -> Option<Missed<'r>> {
-    let between = |from: Time, to: Time| {
-        let all = runs.iter().enumerate();
-        all.filter(|(_, run)| (from..=to).contains(&run.at)).collect::<Vec<Run<'r>>>()
-    };
-    let at_one = |run: Option<Run<'r>>, missing: String| match run {
-        Some(run) => wrong(run.1, expected).map(|wrong| at(run, wrong)),
-        None => Some(without_run(format!("{missing}: {}", how_many(runs)))),
-    };
-    let none =
-        |from, to| without_run(format!("no tick between t={from} and t={to}: {}", how_many(runs)));
-    match expected.when(until) {
-        When::Tick(number) => {
-            let index = number.saturating_sub(1);
-            let run = runs.get(index).map(|run| (index, run));
-            at_one(run, format!("tick {number} never happened"))
-        }
-        When::At(time) => {
-            let run = between(Time(i64::MIN), time).last().copied();
-            at_one(run, format!("no tick at or before t={time}"))
-        }
-        When::Always(from, to) => {
-            let runs = between(from, to);
-            if runs.is_empty() {
-                return Some(none(from, to));
-            }
-            let mut wrong = runs.iter().filter_map(|run| Some((*run, wrong(run.1, expected)?)));
-            let (run, first) = wrong.next()?;
-            let more = match wrong.count() {
-                0 => String::new(),
-                1 => " (and 1 more tick)".to_owned(),
-                more => format!(" (and {more} more ticks)"),
-            };
-            Some(at(run, format!("{first}{more}")))
-        }
-        When::Never(from, to) => {
-            let runs = between(from, to);
-            if runs.is_empty() {
-                return Some(none(from, to));
-            }
-            let met = runs.iter().find(|run| wrong(run.1, expected).is_none())?;
-            Some(at(*met, format!("never expected {}", found(met.1, expected))))
-        }
-        When::Within { of, span } => {
-            let runs = between(of, of + span);
-            let Some(last) = runs.last() else { return Some(none(of, of + span)) };
-            if runs.iter().any(|run| wrong(run.1, expected).is_none()) {
-                return None;
-            }
-            let wrong = wrong(last.1, expected)?;
-            let what = format!("not within {span} of t={of}; last at {}: {wrong}", name(*last));
-            Some(Missed { run: Some(*last), what })
-        }
-        // Scenarios of VPAs have no other times.
-        When::Whole | When::Series(_) | When::Sequence(_) => None,
+impl ExpectedTick for Run<'_> {
+    type Expectation = VpaExpectation;
+
+    fn at(&self) -> Time {
+        self.state.at
+    }
+
+    fn name(&self) -> UnmetTick {
+        UnmetTick { tick: self.index + 1, at: self.state.at, index: self.index }
+    }
+
+    fn wrong(&self, expected: &VpaExpectation) -> Option<Wrong> {
+        Wrong::of_texts(wrong(self.state, expected))
+    }
+
+    fn unwanted(&self, expected: &VpaExpectation) -> Miss {
+        let what = format!("{self}: never expected {}", found(self.state, expected));
+        Miss { what, tick: Some(self.name()), values: Vec::new() }
     }
 }
 
@@ -174,8 +116,8 @@ fn found(run: &Snapshot, expected: &VpaExpectation) -> String {
     found.join(", ")
 }
 
-/// All that is not as expected after a run, separated by semicolons.
-fn wrong(run: &Snapshot, expected: &VpaExpectation) -> Option<String> {
+/// All that is not as expected after a run.
+fn wrong(run: &Snapshot, expected: &VpaExpectation) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Some(vpa) = &expected.vpa {
         let none = VpaStatus::default();
@@ -218,7 +160,7 @@ fn wrong(run: &Snapshot, expected: &VpaExpectation) -> Option<String> {
             wrong.push(format!("log: expected {text:?}, was {found}"));
         }
     }
-    (!wrong.is_empty()).then(|| wrong.join("; "))
+    wrong
 }
 
 fn list(names: &[Arc<str>]) -> String {

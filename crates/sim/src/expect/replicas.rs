@@ -3,26 +3,8 @@
 use super::amount::{Amount, List};
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
+use super::when::{ExpectedTick as _, near, tolerance_text};
 use kube_lockstep_scenario::resolved::{ExpectedSeries, NumberRange};
-
-/// The reconciles up to `tolerance` before and after one.
-pub(super) fn near<'t, 'a>(
-    ticks: &'t [Tick<'a>],
-    index: usize,
-    tolerance: usize,
-) -> &'t [Tick<'a>] {
-    let end = index.saturating_add(tolerance).saturating_add(1).min(ticks.len());
-    &ticks[index.saturating_sub(tolerance)..end]
-}
-
-/// The tolerance in a message, after a value that is not as expected.
-pub(super) fn tolerance_text(tolerance: usize) -> String {
-    match tolerance {
-        0 => String::new(),
-        1 => ", and not as expected 1 tick earlier or later either".to_owned(),
-        more => format!(", and not as expected up to {more} ticks earlier or later either"),
-    }
-}
 
 /// Why the replicas at regular times are not as expected.
 pub(super) fn series(

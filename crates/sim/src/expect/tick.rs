@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-use super::unmet::UnmetTick;
+use super::when::ExpectedTick as _;
 use kube_autoscaler_models::api::HpaStatus;
 use kube_autoscaler_models::observation::Observation;
 use kube_autoscaler_models::time::Time;
@@ -103,16 +103,6 @@ pub(super) struct Tick<'a> {
     pub rescaled: bool,
     /// The stored status of the HPA after the reconcile.
     pub status: Option<&'a HpaStatus>,
-}
-
-impl Tick<'_> {
-    pub(super) fn at(&self) -> Time {
-        self.observation.at
-    }
-
-    pub(super) fn name(&self) -> UnmetTick {
-        UnmetTick { tick: self.number, at: self.at(), index: self.index }
-    }
 }
 
 impl Display for Tick<'_> {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::amount::{Amount, List, MetricAmounts, Quoted};
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
+use super::when::ExpectedTick;
 use kube_autoscaler_models::api::{ConditionStatus, HpaCondition, MetricStatus, MetricValueStatus};
 use kube_autoscaler_models::observation::{Event, Observation};
 use kube_autoscaler_models::quantity::Quantity;
@@ -63,13 +64,18 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
+    /// Values that are only text. None: there is none.
+    pub(super) fn of_texts(texts: Vec<String>) -> Option<Wrong> {
+        (!texts.is_empty()).then(|| Wrong { texts, values: Vec::new() })
+    }
+
     /// The text, in which the values are separated by semicolons.
     pub(super) fn text(&self) -> String {
         self.texts.join("; ")
     }
 
     /// The miss at a reconcile. `text` gives the whole message.
-    pub(super) fn at(self, tick: &Tick<'_>, text: impl FnOnce(&str) -> String) -> Miss {
+    pub(super) fn at(self, tick: &impl ExpectedTick, text: impl FnOnce(&str) -> String) -> Miss {
         Miss { what: text(&self.text()), tick: Some(tick.name()), values: self.values }
     }
 

@@ -10,7 +10,7 @@ pub use super::explaining_rows::Changed;
 use super::explaining_rows::Predict;
 use super::random::RandomOutcome;
 use super::{free_run, free_run_by};
-use crate::compare::{self, Divergence};
+use crate::compare::{self, ApiField, Controller, Divergence, FieldDifference, FieldPath};
 use crate::trace::{Scope, Trace};
 use kube_autoscaler_models::rules::{CHANGES, Change, Release, Rules};
 use kube_lockstep_scenario::Scenario;
@@ -117,7 +117,7 @@ impl Predict for FreeRuns<'_> {
 struct TraceField {
     entry: Entry,
     /// The first field of the entry that differs.
-    field: String,
+    field: FieldPath,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -149,9 +149,10 @@ impl TraceField {
 /// and in the generation of an HPA are reported only if nothing else differs: a difference in the
 /// controller's behavior is more informative.
 fn first_difference(before: &Trace, after: &Trace) -> Option<(TraceField, Divergence)> {
-    let found = |entry, tick: usize, at, fields: Vec<compare::FieldDifference>| {
+    let found = |entry, tick: usize, at, fields: Vec<FieldDifference>| {
         let field = fields.first()?.field.clone();
-        Some((TraceField { entry, field }, Divergence { tick, at, fields }))
+        let divergence = Divergence::new(Controller::Hpa, tick, at, fields);
+        Some((TraceField { entry, field }, divergence))
     };
     let answers = || {
         let mut pairs = before.api.iter().zip(&after.api).enumerate();
@@ -178,8 +179,8 @@ fn first_difference(before: &Trace, after: &Trace) -> Option<(TraceField, Diverg
     }
 }
 
-fn is_generation(field: &compare::FieldDifference) -> bool {
-    field.field == "metadata.generation"
+fn is_generation(field: &FieldDifference) -> bool {
+    field.field == ApiField::Generation.into()
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Note;
-use super::observed_vpa::ObservedVpa;
+use super::comparison::Comparison;
+use super::hpa_with_vpa::ObservedVpa;
+use super::pod_decisions::ComparedPodDecisions;
 use super::predicted::Predicted;
-use super::random::RandomOutcome;
-use crate::compare::{self, Divergence, FieldDifference, KnownDisagreement};
+use crate::compare::{self, ApiField, Controller, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::sent_events::SentEvents;
 use crate::expect::ExternalScale;
-use crate::trace::{Observation, Scope, Stepped, Trace};
+use crate::trace::{ApiAnswer, Observation, Scope, Stepped, Trace};
 use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::hpa::Decision;
 use kube_autoscaler_models::rules::Rules;
@@ -19,28 +20,18 @@ use kube_autoscaler_models::time::Time;
 
 /// The findings so far, tick by tick.
 pub struct Findings<'k> {
+    /// The differences from the model.
+    pub comparison: Comparison<'k>,
     /// The reconciles so far, as the engine reported them.
     pub trace: Trace,
-    pub(crate) why: Vec<String>,
     pub(crate) derivations: Vec<Option<Derivation>>,
-    /// The known disagreements about this scenario and release.
-    pub known: Vec<&'k KnownDisagreement>,
-    pub(crate) hits: Vec<&'k KnownDisagreement>,
-    /// The first difference from the model.
-    pub divergence: Option<Divergence>,
-    /// The first difference of the run that did not wait for the engine's answers. All other
-    /// findings are those of its repetition, step by step.
-    pub(super) not_repeated: Option<Divergence>,
-    /// True if the divergence was found after all ticks had been compared.
-    pub(super) is_found_after_the_run: bool,
-    pub(crate) compared: usize,
     /// Writes of replicas by others than the HPA.
     pub external_scales: Vec<ExternalScale>,
-    /// Why the rest of the run is left to chance, if it is.
-    pub undetermined: Option<RandomOutcome>,
     pub(crate) notes: Vec<Note>,
     /// The actions of the VPA, if the scenario has one.
     pub(super) vpa: Option<Box<ObservedVpa>>,
+    /// The decisions of the updater and the admission controller, if they were compared.
+    pub(super) pod_decisions: Option<ComparedPodDecisions>,
     /// The rules of the release.
     rules: Rules,
     /// Predicts the requests that send events, if they are observed.
@@ -50,22 +41,14 @@ pub struct Findings<'k> {
 impl<'k> Findings<'k> {
     /// No findings yet.
     pub fn new(trace: Trace, known: &'k [KnownDisagreement]) -> Findings<'k> {
-        let known = known.iter().filter(|known| known.covers(&trace.scenario, &trace.release));
-        let known = known.collect();
         Findings {
+            comparison: Comparison::new(&trace.scenario, &trace.release, known),
             trace,
-            why: Vec::new(),
             derivations: Vec::new(),
-            known,
-            hits: Vec::new(),
-            divergence: None,
-            not_repeated: None,
-            is_found_after_the_run: false,
-            compared: 0,
             external_scales: Vec::new(),
-            undetermined: None,
             notes: Vec::new(),
             vpa: None,
+            pod_decisions: None,
             rules: Rules::default(),
             sent_events: None,
         }
@@ -83,44 +66,36 @@ impl<'k> Findings<'k> {
         self
     }
 
-    /// Adds a difference that was found after all ticks had been compared, at a time after `tick`
-    /// ticks. `why` is the reason for what the model did.
-    pub(super) fn found_after_the_run(
+    /// Adds differences of a tick of the HPA controller.
+    pub fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
+        let derivation =
+            tick.checked_sub(1).and_then(|index| self.derivations.get(index)?.as_ref());
+        let why = || derivation.map(Derivation::summary).unwrap_or_default();
+        self.comparison.found(Divergence::new(Controller::Hpa, tick, at, fields), why);
+    }
+
+    /// Adds differences from a decision of the HPA controller.
+    fn differs(
         &mut self,
         tick: usize,
         at: Time,
-        field: FieldDifference,
-        why: &str,
+        fields: Vec<FieldDifference>,
+        decision: Option<&Decision>,
     ) {
-        self.found(tick, at, vec![field]);
-        self.is_found_after_the_run = self.divergence.is_some();
-        let reason = tick.checked_sub(1).and_then(|index| self.why.get_mut(index));
-        if let Some(reason) = reason.filter(|_| self.is_found_after_the_run) {
-            why.clone_into(reason);
-        }
+        let why = || decision.map(|it| it.derivation.summary()).unwrap_or_default();
+        self.comparison.found(Divergence::new(Controller::Hpa, tick, at, fields), why);
     }
 
-    /// Adds differences. Those that no known disagreement explains are a divergence.
-    pub fn found(&mut self, tick: usize, at: Time, fields: Vec<FieldDifference>) {
-        let mut open = Vec::new();
-        for field in fields {
-            match self.known.iter().find(|known| known.explains(&field)) {
-                Some(known) if !self.hits.contains(known) => self.hits.push(known),
-                Some(_) => {}
-                None => open.push(field),
-            }
-        }
-        if !open.is_empty() && self.divergence.is_none() {
-            self.divergence = Some(Divergence { tick, at, fields: open });
-        }
+    /// How the model derived a reconcile, by its index, in one line.
+    pub(crate) fn why(&self, index: usize) -> Option<String> {
+        self.derivations.get(index)?.as_ref().map(Derivation::summary)
     }
 
     /// Removes the last tick, which agreed, because its reconcile was not over.
     pub fn take_back(&mut self) {
         self.trace.ticks.pop();
-        self.why.pop();
         self.derivations.pop();
-        self.compared = self.compared.saturating_sub(1);
+        self.comparison.uncount_tick();
     }
 
     /// The prediction of a reconcile, with the requests that send its events. The observed
@@ -158,7 +133,7 @@ impl<'k> Findings<'k> {
                 }
                 (decision, tick) => compare::unmatched(decision.map(|it| &it.observation), tick),
             };
-            self.found(self.trace.ticks.len(), at, fields);
+            self.differs(self.trace.ticks.len(), at, fields, decision.copied());
         }
         self.trace.unfinished = seen;
     }
@@ -172,20 +147,18 @@ impl<'k> Findings<'k> {
         for index in 0..predicted.api.len().max(stepped.api.len()) {
             let fields = match (predicted.api.get(index), stepped.api.get(index)) {
                 (Some(model), Some(seen)) => compare::api_answers(model, seen),
-                (model, seen) => vec![FieldDifference {
-                    field: "api".to_owned(),
-                    model: model.map_or("no answer", |_| "an answer").to_owned(),
-                    upstream: seen.map_or("no answer", |_| "an answer").to_owned(),
-                }],
+                (model, seen) => {
+                    let text =
+                        |answer: Option<&ApiAnswer>| answer.map_or("no answer", |_| "an answer");
+                    vec![FieldDifference::new(ApiField::Outcome, text(model), text(seen))]
+                }
             };
-            self.found(before, predicted.step.until, fields);
+            self.differs(before, predicted.step.until, fields, None);
         }
         for index in 0..predicted.decisions.len().max(stepped.ticks.len()) {
             let decision = predicted.decisions.get(index);
             let seen = stepped.ticks.get(index);
-            if self.divergence.is_none() {
-                self.compared += 1;
-            }
+            self.comparison.count_tick();
             let at = seen.or(decision.map(|decision| &decision.observation));
             let at = at.map_or(predicted.step.until, |tick| tick.at);
             let fields = match (decision, seen) {
@@ -197,10 +170,8 @@ impl<'k> Findings<'k> {
                     compare::unmatched(decision.map(|decision| &decision.observation), seen)
                 }
             };
-            self.found(before + index + 1, at, fields);
+            self.differs(before + index + 1, at, fields, decision);
             if seen.is_some() {
-                let why = decision.map(|decision| decision.derivation.summary());
-                self.why.push(why.unwrap_or_default());
                 self.derivations.push(decision.map(|decision| decision.derivation.clone()));
             }
         }

@@ -5,22 +5,21 @@
 
 use std::sync::Arc;
 
+use super::comparison::Comparison;
 use super::findings::Findings;
 use super::lockstep::explained_free_run;
-use super::observed_vpa::ObservedVpa;
 use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
-use super::recommender::{ChartedRun, FreeRecommenderRun, explained, pod_usage, undetermined};
+use super::recommender::{ChartedRun, Keep, Predicting};
 use super::recommender_lockstep::Lockstep;
-use crate::compare::{Divergence, FieldDifference};
+use super::{ControllerRun, Outcome};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate_beside_hpa;
-use crate::trace::Trace;
 use crate::world::{PodChange, UpdaterReport, World};
 use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::{LogLine, RunAt, Script, Session, Snapshot, Stepped, Write};
+use kube_autoscaler_models::vpa::{LogLine, Script, Session, Snapshot, Stepped, Write};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -79,19 +78,15 @@ pub(super) struct HpaWithVpa<R> {
 }
 
 /// The runs that the model predicts.
-pub(super) struct Predicting<'e> {
-    charted: ChartedRun,
-    /// Selects the runs, by index, whose amounts are derived.
-    is_explained: &'e dyn Fn(usize) -> bool,
-    /// The errors that the recommender logged when it started, since the last run.
-    start_log: Vec<LogLine>,
+pub(super) struct Predicted<'e> {
+    runs: Predicting<'e>,
     updater_reports: Vec<UpdaterReport>,
 }
 
 /// The runs of an engine, compared with the model.
-pub(super) struct Comparing<'e, 'k> {
+pub(super) struct Comparing<'e> {
     engine: Box<dyn engine::Session<Vpa> + 'e>,
-    lockstep: Lockstep<'k>,
+    lockstep: Lockstep,
 }
 
 /// A recommender that has just started.
@@ -145,8 +140,9 @@ impl<R> HpaWithVpa<R> {
     }
 }
 
-impl<'e> HpaWithVpa<Predicting<'e>> {
-    /// A recommender that follows the model. None: there is no VPA.
+impl<'e> HpaWithVpa<Predicted<'e>> {
+    /// A recommender that follows the model. `is_explained` selects the runs, by index, whose
+    /// amounts are derived. None: there is no VPA.
     pub(super) fn predicting(
         scenario: &Scenario,
         world: &mut World,
@@ -155,9 +151,8 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
         let release = scenario.vpa.as_ref()?.release;
         let Started { scripted: ScriptedScenario { scenario, .. }, session, log } =
             start(scenario, world)?;
-        let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
-        let updater_reports = Vec::new();
-        let runs = Predicting { charted, is_explained, start_log: log, updater_reports };
+        let runs = Predicting::new(&scenario, log, Keep { is_explained, usage: true });
+        let runs = Predicted { runs, updater_reports: Vec::new() };
         Some(HpaWithVpa { scenario, release, session, runs })
     }
 
@@ -167,30 +162,23 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
         world: &mut World,
         until: Option<Time>,
     ) -> Option<RandomOutcome> {
+        let Predicted { runs, updater_reports } = &mut self.runs;
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {
                 return Some(why);
             }
-            let mut written = Vec::new();
-            if let Some(step) = world.begin_vpa_stop(stop) {
-                let next = self.runs.charted.run.snapshots.len();
-                let keeps = (self.runs.is_explained)(next);
-                self.session.recommender().keep_account(keeps);
-                let stepped = self.session.step(&step.changes, step.until);
-                self.runs.start_log.extend(stepped.log.iter().cloned());
-                for run in &stepped.runs {
-                    if run.run.is_undetermined {
-                        return Some(undetermined(run.at));
-                    }
-                    self.runs.add(&self.scenario, &mut self.session, run);
-                }
-                written = writes(&stepped);
-            }
+            let written = match world.begin_vpa_stop(stop) {
+                Some(step) => match runs.step(&mut self.session, &step) {
+                    Ok(stepped) => writes(&stepped),
+                    Err(why) => return Some(why),
+                },
+                None => Vec::new(),
+            };
             world.end_vpa_stop(&written);
-            let last = self.runs.charted.run.snapshots.len().checked_sub(1);
-            if last.is_some_and(self.runs.is_explained) {
+            let last = runs.charted.run.snapshots.len().checked_sub(1);
+            if last.is_some_and(runs.keep.is_explained) {
                 let report = world.last_updater_report().filter(|report| report.at == stop);
-                self.runs.updater_reports.extend(report.cloned());
+                updater_reports.extend(report.cloned());
             }
         }
         None
@@ -199,7 +187,7 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
     /// The result.
     pub(super) fn into_run(self, world: &World) -> VpaRun {
         let HpaWithVpa { scenario, release, runs, .. } = self;
-        let Predicting { mut charted, updater_reports, .. } = runs;
+        let Predicted { runs: Predicting { mut charted, .. }, updater_reports } = runs;
         charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
         charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
@@ -208,22 +196,7 @@ impl<'e> HpaWithVpa<Predicting<'e>> {
     }
 }
 
-impl Predicting<'_> {
-    /// Adds the last run of a session.
-    fn add(&mut self, scenario: &VpaScenario, session: &mut Session, last: &RunAt) {
-        let Predicting { charted: ChartedRun { run, usage }, is_explained, start_log, .. } = self;
-        let index = run.snapshots.len();
-        let with_contents = scenario.expects_contents();
-        run.snapshots.push(Snapshot::of(session.objects(), last, with_contents));
-        usage.push(pod_usage(session.objects()));
-        let start_log = std::mem::take(start_log);
-        if is_explained(index) {
-            run.explained.insert(index, explained(session, start_log));
-        }
-    }
-}
-
-impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
+impl<'e> HpaWithVpa<Comparing<'e>> {
     /// A recommender of an engine. None: there is no VPA.
     ///
     /// # Errors
@@ -232,23 +205,21 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
         scenario: &Scenario,
         world: &mut World,
         engine: &'e mut dyn Engine<Vpa>,
-        findings: &Findings<'k>,
+        comparison: &mut Comparison<'_>,
     ) -> Result<Option<Self>, EngineError> {
         let Some(Started { scripted, session, log }) = start(scenario, world) else {
             return Ok(None);
         };
         let release = engine.release();
         let engine = engine.open(&scripted)?;
-        let mut own = Findings::new(Trace::default(), &[]);
-        own.known.clone_from(&findings.known);
-        let mut lockstep = Lockstep::new(own, scripted.scenario.expects_contents());
-        lockstep.started(&log, engine.start_log());
+        let mut lockstep = Lockstep::new(scripted.scenario.expects_contents());
+        lockstep.ticks_of_hpa = Some(0);
+        lockstep.started(&log, engine.start_log(), comparison);
         let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
         Ok(Some(HpaWithVpa { scenario, release, session, runs }))
     }
 
-    /// Lets the VPA act until a time, and adds differences to those of the HPA. Returns why the
-    /// scenario can't continue, if it can't.
+    /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
     ///
     /// # Errors
     /// If the engine is broken.
@@ -256,9 +227,10 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
         &mut self,
         world: &mut World,
         until: Option<Time>,
-        findings: &mut Findings<'k>,
+        findings: &mut Findings<'_>,
     ) -> Result<Option<RandomOutcome>, EngineError> {
         let Comparing { engine, lockstep } = &mut self.runs;
+        lockstep.ticks_of_hpa = Some(findings.trace.ticks.len());
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {
                 return Ok(Some(why));
@@ -267,9 +239,9 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
             if let Some(step) = world.begin_vpa_stop(stop) {
                 let observed = engine.step(&step)?;
                 written = writes(&observed);
-                lockstep.step(&mut self.session, &step, observed);
-                add(lockstep, findings);
-                if let Some(why) = lockstep.findings.undetermined.take() {
+                let comparison = &mut findings.comparison;
+                lockstep.step(&mut self.session, &step, observed, comparison);
+                if let Some(why) = comparison.undetermined.take() {
                     return Ok(Some(why));
                 }
             }
@@ -285,66 +257,37 @@ impl<'e, 'k> HpaWithVpa<Comparing<'e, 'k>> {
     pub(super) fn close(
         self,
         world: &World,
-        findings: &mut Findings<'k>,
+        findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
         let HpaWithVpa { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
         engine.close()?;
-        let Lockstep { snapshots, entries, .. } = lockstep;
         let is_complete = world.next_vpa_stop().is_none();
-        findings.vpa =
-            Some(Box::new(ObservedVpa { scenario, release, snapshots, entries, is_complete }));
+        findings.vpa = Some(Box::new(ObservedVpa { scenario, release, lockstep, is_complete }));
         Ok(())
     }
 }
 
-/// The text before the number of a run of the recommender in the name of a field.
-const RUN: &str = "run ";
-
-/// The text after the number.
-const OF_RECOMMENDER: &str = " of the recommender: ";
-
-/// A divergence of the recommender as one of the whole scenario, after `tick` ticks of the HPA:
-/// each field names the run.
-fn beside_hpa(found: &Divergence, tick: usize) -> Divergence {
-    let run = found.tick;
-    let field = |it: &FieldDifference| FieldDifference {
-        field: format!("{RUN}{run}{OF_RECOMMENDER}{}", it.field),
-        ..it.clone()
-    };
-    Divergence { tick, at: found.at, fields: found.fields.iter().map(field).collect() }
+/// The observed runs of the recommender.
+pub(super) struct ObservedVpa {
+    scenario: Arc<VpaScenario>,
+    release: VpaRelease,
+    lockstep: Lockstep,
+    /// Whether the scenario ran to its end.
+    is_complete: bool,
 }
 
-/// The divergence of the recommender in a divergence of a scenario with an HPA and a VPA, by its
-/// run; `None` if the HPA controller diverges.
-#[must_use]
-pub fn divergence_of_recommender(whole: &Divergence) -> Option<Divergence> {
-    let mut tick = 0;
-    let fields = whole.fields.iter().map(|it| {
-        let (run, field) = it.field.strip_prefix(RUN)?.split_once(OF_RECOMMENDER)?;
-        tick = run.parse().ok()?;
-        Some(FieldDifference { field: field.to_owned(), ..it.clone() })
-    });
-    let fields = fields.collect::<Option<Vec<_>>>().filter(|fields| !fields.is_empty())?;
-    Some(Divergence { tick, at: whole.at, fields })
-}
-
-/// Moves what a comparison of the recommender has found to the findings of the HPA.
-fn add<'k>(lockstep: &mut Lockstep<'k>, findings: &mut Findings<'k>) {
-    let Findings { compared, hits, divergence, .. } = &mut lockstep.findings;
-    if findings.divergence.is_none() {
-        findings.compared += *compared;
-    }
-    *compared = 0;
-    for hit in std::mem::take(hits) {
-        if !findings.hits.contains(&hit) {
-            findings.hits.push(hit);
+impl ObservedVpa {
+    /// Adds the recommender's part to the outcome: its runs, and the expectations of
+    /// recommendations.
+    pub(super) fn conclude(self, outcome: &mut Outcome, whole: &Arc<Scenario>, release: Release) {
+        let ObservedVpa { scenario, release: of_vpa, lockstep, is_complete } = self;
+        if is_complete && whole.releases.contains(release) {
+            let unmet = evaluate_beside_hpa(&scenario, of_vpa, &lockstep.snapshots);
+            outcome.unmet.extend(with_reasons(&scenario, unmet, |is_explained| {
+                Some(explained_free_run(whole, release, is_explained).vpa?.charted.run)
+            }));
         }
-    }
-    // It stays in the lockstep, which does not report later differences.
-    let Some(found) = divergence.as_ref().filter(|_| findings.divergence.is_none()) else { return };
-    findings.divergence = Some(beside_hpa(found, findings.trace.ticks.len()));
-    let why = lockstep.why.last().filter(|why| !why.is_empty());
-    if let (Some(why), Some(last)) = (why, findings.why.last_mut()) {
-        last.clone_from(why);
+        let run = lockstep.into_run(&scenario, &whole.hash, outcome);
+        outcome.controllers.push(ControllerRun::Recommender(run));
     }
 }

@@ -14,8 +14,8 @@ use super::hpa_with_vpa::{HpaWithVpa, VpaRun};
 use super::pod_decisions;
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
-use super::{KnownHit, Note, Outcome, Verdict};
-use crate::compare::{Divergence, KnownDisagreement};
+use super::{ControllerRun, HpaRun, Note, Outcome, Verdict};
+use crate::compare::{Controller, Divergence, KnownDisagreement};
 use crate::engine::model::{self, InterruptedReconcile, Reconciled, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
@@ -432,7 +432,7 @@ impl<'a> Lockstep<'a> {
             findings.notes.push(Note::nothing_is_checked(self.scenario.line));
         }
         findings.external_scales = self.external_scales;
-        findings.undetermined = self.undetermined;
+        findings.comparison.undetermined = self.undetermined;
     }
 
     /// Notes for the author of the scenario, which ran on `release`.
@@ -627,7 +627,6 @@ pub fn run_watched(
 ) -> Outcome {
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let mut outcome = unfinished(scenario, &name, release);
-    let trace = outcome.trace.clone();
     let unsupported =
         scenario.unsupported_on(release).or_else(|| engine.unsupported_reason(scenario));
     if let Some(why) = unsupported {
@@ -636,20 +635,23 @@ pub fn run_watched(
     }
     let scope = scope(engine, scenario);
     let rules = Rules::of(release);
-    let findings = |trace| match Findings::new(trace, known).by_rules(rules) {
-        findings if scope.sent_events => findings.with_sent_events(),
-        findings => findings,
+    let findings = || {
+        let trace = trace_of(scenario, &name, &release.to_string());
+        match Findings::new(trace, known).by_rules(rules) {
+            findings if scope.sent_events => findings.with_sent_events(),
+            findings => findings,
+        }
     };
     // With a VPA, the recommender's answers are needed before the next step.
     let ahead = match &scenario.vpa {
-        None => ahead(scenario, engine, findings(trace.clone()), watch),
+        None => ahead(scenario, engine, findings(), watch),
         Some(_) => Ok(Ahead::Again(None)),
     };
     let findings = match ahead {
         Ok(Ahead::AsPredicted(findings)) => Ok(*findings),
         Ok(Ahead::Again(not_repeated)) => {
-            let mut findings = findings(trace);
-            findings.not_repeated = not_repeated;
+            let mut findings = findings();
+            findings.comparison.not_repeated = not_repeated;
             step_by_step(scenario, engine, findings, watch)
         }
         Err(error) => Err(error),
@@ -679,9 +681,7 @@ pub fn unfinished(scenario: &Arc<Scenario>, name: &Arc<str>, release: Release) -
         requirement: scenario.requirement.clone(),
         engine: name.clone(),
         release: release.to_string(),
-        trace: trace_of(scenario, name, &release.to_string()),
         vpa_release: scenario.vpa.as_ref().map(|vpa| vpa.release),
-        scenario: Some(scenario.clone()),
         ..Outcome::new(&*scenario.id, Verdict::Conforms)
     }
 }
@@ -703,7 +703,7 @@ pub fn conclude(
     outcome: &mut Outcome,
     scenario: &Arc<Scenario>,
     release: Release,
-    mut findings: Findings<'_>,
+    findings: Findings<'_>,
 ) {
     // On releases that the scenario does not name, its expectations do not apply.
     let expected = match scenario.releases.contains(release) {
@@ -717,50 +717,24 @@ pub fn conclude(
         &ScaleTargets::of(scenario),
         &findings.external_scales,
     );
-    let why = |index: usize| findings.why.get(index).cloned();
+    let why = |index: usize| findings.why(index);
     outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
-    if let Some(vpa) = findings.vpa.take() {
+    outcome.not_compared = match &findings.comparison.divergence {
+        // It was found after all ticks had been compared.
+        Some(divergence) if divergence.controller == Controller::Updater => 0,
+        Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.scenario_tick()),
+        None => 0,
+    };
+    let Findings { comparison, trace, derivations, notes, vpa, pod_decisions, .. } = findings;
+    // On a cluster, the scenario is faster than written.
+    let run = HpaRun { scenario: scenario.clone(), trace, derivations };
+    outcome.controllers = vec![ControllerRun::Hpa(run)];
+    if let Some(vpa) = vpa {
         (*vpa).conclude(outcome, scenario, release);
     }
-    outcome.not_compared = match &findings.divergence {
-        Some(divergence) if !findings.is_found_after_the_run => {
-            findings.trace.ticks.len().saturating_sub(divergence.tick)
-        }
-        _ => 0,
-    };
-    // On a cluster, it is faster than written.
-    outcome.scenario = Some(scenario.clone());
-    outcome.notes = std::mem::take(&mut findings.notes);
-    conclude_known(outcome, findings);
-}
-
-/// The verdict, and what all kinds of scenarios have in common. The unmet expectations are known.
-pub(super) fn conclude_known(outcome: &mut Outcome, findings: Findings<'_>) {
-    outcome.ticks = findings.compared;
-    outcome.known = findings
-        .hits
-        .iter()
-        .map(|hit| KnownHit {
-            field: hit.field.clone(),
-            reason: hit.reason.clone(),
-            link: hit.link.clone(),
-        })
-        .collect();
-    let undetermined = findings.undetermined.filter(|_| findings.divergence.is_none());
-    outcome.undetermined = undetermined.as_ref().map(|random| random.cause);
-    // A known disagreement in the repetition may be the same difference.
-    let not_repeated = findings.not_repeated.filter(|_| findings.hits.is_empty());
-    let inconclusive = |why| Verdict::Inconclusive { why, output: String::new() };
-    outcome.verdict = match (findings.divergence, undetermined, not_repeated) {
-        (Some(divergence), ..) => Verdict::Diverges(divergence),
-        (None, Some(random), _) => inconclusive(random.why),
-        (None, None, Some(first)) => inconclusive(first.not_repeated()),
-        (None, None, None) if !outcome.unmet.is_empty() => Verdict::Unmet,
-        (None, None, None) => Verdict::Conforms,
-    };
-    outcome.trace = findings.trace;
-    outcome.why = findings.why;
-    outcome.derivations = findings.derivations;
+    outcome.controllers.extend(pod_decisions.map(ControllerRun::PodDecisions));
+    outcome.notes = notes;
+    comparison.conclude(outcome);
 }
 
 /// The result of [`ahead`].
@@ -811,7 +785,7 @@ fn ahead<'k>(
             {
                 predicted.decisions.iter().for_each(&mut *watch);
                 findings.compare(&predicted, stepped, scope);
-                as_predicted = findings.divergence.is_none() && findings.hits.is_empty();
+                as_predicted = findings.comparison.is_as_predicted();
             }
         }
         if done {
@@ -820,11 +794,11 @@ fn ahead<'k>(
     }
     let unfinished = session.close()?;
     if !as_predicted {
-        return Ok(Ahead::Again(findings.divergence));
+        return Ok(Ahead::Again(findings.comparison.divergence));
     }
     run.compare_unfinished(unfinished, scope, &mut findings);
     run.close(&mut findings);
-    Ok(match findings.divergence {
+    Ok(match findings.comparison.divergence {
         None => Ahead::AsPredicted(Box::new(findings)),
         differed => Ahead::Again(differed),
     })
@@ -859,7 +833,10 @@ fn step_by_step<'k>(
     let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
     let mut recommender = recommender.transpose()?;
     let mut vpa = match &mut recommender {
-        Some(engine) => HpaWithVpa::comparing(scenario, &mut run.world, &mut **engine, &findings)?,
+        Some(engine) => {
+            let comparison = &mut findings.comparison;
+            HpaWithVpa::comparing(scenario, &mut run.world, &mut **engine, comparison)?
+        }
         None => None,
     };
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;

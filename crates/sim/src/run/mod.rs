@@ -3,6 +3,7 @@
 //! This is the only caller of the comparison. It prints nothing.
 
 pub mod change;
+pub mod comparison;
 pub mod demand;
 pub mod during;
 mod explaining_rows;
@@ -11,7 +12,6 @@ mod hpa_with_vpa;
 pub mod in_order;
 pub mod lockstep;
 pub mod merge;
-mod observed_vpa;
 pub mod panic;
 mod pod_decisions;
 pub mod predicted;
@@ -30,11 +30,13 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::engine::shell::shell_word;
 pub use crate::world::{PodChange, PodChangeKind, ServingChange, UpdaterReport};
-pub use hpa_with_vpa::{VpaRun, divergence_of_recommender};
+pub use hpa_with_vpa::VpaRun;
 pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
 };
+pub use pod_decisions::ComparedPodDecisions;
 pub use random::{RandomCause, RandomOutcome};
+pub use recommender::RecommenderRun;
 pub use shard::Shard;
 
 use crate::compare::{Divergence, KnownDisagreement};
@@ -181,15 +183,9 @@ pub struct Outcome {
     pub ticks: usize,
     /// Ticks after the first divergence: shown, not counted.
     pub not_compared: usize,
-    /// The observations.
-    pub trace: Trace,
-    /// For each tick of the trace, the reason for the model's prediction, in one line.
-    pub why: Vec<String>,
-    /// For each tick of the trace, the derivation of the model's prediction, if the model predicted
-    /// the tick. Empty in results that were read from a file.
-    pub derivations: Vec<Option<Derivation>>,
-    /// The scenario; `None` in results that were read from a file.
-    pub scenario: Option<Arc<Scenario>>,
+    /// What was observed of each controller, the main one first. Empty in results that were read
+    /// from a file, and without a run.
+    pub controllers: Vec<ControllerRun>,
     /// Expectations that the observations do not meet.
     pub unmet: Vec<Unmet>,
     /// Parts of the scenario that are probably mistakes.
@@ -202,8 +198,29 @@ pub struct Outcome {
     pub retries: usize,
     /// The duration of the run; zero if nobody measured it.
     pub elapsed: Duration,
-    /// The runs of the recommender, in a scenario of a VPA.
-    pub recommender: Option<Box<recommender::RecommenderRun>>,
+}
+
+/// A controller in a run of a scenario.
+#[derive(Clone, Debug)]
+pub enum ControllerRun {
+    /// The HPA controller.
+    Hpa(HpaRun),
+    /// The recommender of the VPA.
+    Recommender(RecommenderRun),
+    /// The updater of the VPA, and its admission controller.
+    PodDecisions(ComparedPodDecisions),
+}
+
+/// A run of the HPA controller in a scenario.
+#[derive(Clone, Debug)]
+pub struct HpaRun {
+    /// The scenario as it was run.
+    pub scenario: Arc<Scenario>,
+    /// The observations.
+    pub trace: Trace,
+    /// For each tick of the trace, the derivation of the model's prediction, if the model predicted
+    /// the tick.
+    pub derivations: Vec<Option<Derivation>>,
 }
 
 impl Outcome {
@@ -223,17 +240,31 @@ impl Outcome {
             known: Vec::new(),
             ticks: 0,
             not_compared: 0,
-            trace: Trace::default(),
-            why: Vec::new(),
-            derivations: Vec::new(),
-            scenario: None,
+            controllers: Vec::new(),
             unmet: Vec::new(),
             notes: Vec::new(),
             ambiguous_ticks: 0,
             retries: 0,
             elapsed: Duration::ZERO,
-            recommender: None,
         }
+    }
+
+    /// The run of the HPA controller.
+    #[must_use]
+    pub fn hpa(&self) -> Option<&HpaRun> {
+        self.controllers.iter().find_map(|controller| match controller {
+            ControllerRun::Hpa(run) => Some(run),
+            _ => None,
+        })
+    }
+
+    /// The run of the recommender.
+    #[must_use]
+    pub fn recommender(&self) -> Option<&RecommenderRun> {
+        self.controllers.iter().find_map(|controller| match controller {
+            ControllerRun::Recommender(run) => Some(run),
+            _ => None,
+        })
     }
 
     /// Adds a note for the reader of the report.

@@ -4,7 +4,7 @@
 //! After a run, upstream's updater and admission controller are asked about each decision.
 
 use super::findings::Findings;
-use crate::compare::FieldDifference;
+use crate::compare::{Controller, Divergence, FieldDifference, FieldPath};
 use crate::engine::updater::{PodRequests, UpdaterAnswer, UpdaterRun, are_equal, requests_of};
 use crate::engine::{EngineError, UpdaterEngine};
 use crate::world::{PodDecision, VpaDecision, World};
@@ -16,7 +16,14 @@ use kube_autoscaler_models::vpa::updater::{PodUpdate, Updater};
 const WHY: &str = "a decision of the VPA's simulated updater or admission controller, compared \
                    after the run";
 
-/// Adds the first decision that upstream would not have made to the findings.
+/// The decisions of the updater and the admission controller in a run.
+#[derive(Clone, Debug, Default)]
+pub struct ComparedPodDecisions {
+    /// The number of decisions about which upstream's code was asked.
+    pub compared: usize,
+}
+
+/// Compares the decisions up to the first that upstream would not have made.
 ///
 /// # Errors
 /// If the engine is broken.
@@ -26,9 +33,10 @@ pub(super) fn compare(
     engine: &mut dyn UpdaterEngine,
     findings: &mut Findings<'_>,
 ) -> Result<(), EngineError> {
+    let mut decisions = ComparedPodDecisions::default();
     for (updater, decision) in world.pod_decisions() {
         // The decisions after a divergence of a controller are not those of upstream's cluster.
-        if findings.divergence.is_some() {
+        if findings.comparison.divergence.is_some() {
             break;
         }
         let run = UpdaterRun { updater: updater.clone(), pods: &decision.pods };
@@ -40,11 +48,14 @@ pub(super) fn compare(
                 engine.run(std::slice::from_ref(&run))?.pop().unwrap_or_default()
             }
         };
-        if let Some(field) = difference(workload, &updater, decision, &answer) {
-            let earlier = findings.trace.ticks.iter().filter(|tick| tick.at < decision.at).count();
-            findings.found_after_the_run(earlier, decision.at, field, WHY);
-        }
+        decisions.compared += 1;
+        let fields = Vec::from_iter(difference(workload, &updater, decision, &answer));
+        let earlier = findings.trace.ticks.iter().filter(|tick| tick.at < decision.at).count();
+        let found = Divergence::new(Controller::Updater, 0, decision.at, fields);
+        let found = Divergence { ticks_of_hpa: Some(earlier), ..found };
+        findings.comparison.found(found, || WHY.to_owned());
     }
+    findings.pod_decisions = Some(decisions);
     Ok(())
 }
 
@@ -59,21 +70,19 @@ fn difference(
     match &decision.made {
         VpaDecision::Admit(spec) => {
             let pod = decision.pods.first()?;
-            let field = format!("admission: requests of the new pod {}", name(pod.ordinal));
+            let field = FieldPath::AdmittedRequests(name(pod.ordinal));
             requests(field, spec, answer.admitted.first()?)
         }
         VpaDecision::Update(updates) => {
             if *updates != answer.updates && !updater.may_do(&decision.pods, &answer.updates) {
-                return Some(FieldDifference {
-                    field: "updater: changes of pods".to_owned(),
-                    model: update_texts(updates, &name),
-                    upstream: update_texts(&answer.updates, &name),
-                });
+                let texts = [updates, &answer.updates].map(|it| update_texts(it, &name));
+                let [model, upstream] = texts;
+                return Some(FieldDifference::new(FieldPath::UpdatedPods, model, upstream));
             }
             answer.updated_requests.iter().find_map(|(ordinal, found)| {
                 let pod = decision.pods.iter().find(|pod| pod.ordinal == *ordinal)?;
                 let spec = recommended(updater.vpa, &pod.spec, updater.limits);
-                let field = format!("updater: requests of the pod {}", name(*ordinal));
+                let field = FieldPath::UpdatedRequests(name(*ordinal));
                 requests(field, &spec, found)
             })
         }
@@ -81,13 +90,10 @@ fn difference(
 }
 
 /// The difference between the requests of a pod.
-fn requests(field: String, model: &PodSpec, upstream: &PodRequests) -> Option<FieldDifference> {
+fn requests(field: FieldPath, model: &PodSpec, upstream: &PodRequests) -> Option<FieldDifference> {
     let requests = requests_of(model);
-    (!are_equal(&requests, upstream)).then(|| FieldDifference {
-        field,
-        model: joined(model, &requests),
-        upstream: joined(model, upstream),
-    })
+    (!are_equal(&requests, upstream))
+        .then(|| FieldDifference::new(field, joined(model, &requests), joined(model, upstream)))
 }
 
 /// The requests of a pod as one text: `app: cpu 250m, memory 1Gi`.

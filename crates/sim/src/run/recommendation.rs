@@ -91,6 +91,15 @@ fn units(amount: &Quantity) -> f64 {
     }
 }
 
+/// The value that an estimation becomes, without policies.
+pub(super) fn value_of(bound: Bound) -> VpaValue {
+    match bound {
+        Bound::Target => VpaValue::Target,
+        Bound::Lower => VpaValue::LowerBound,
+        Bound::Upper => VpaValue::UpperBound,
+    }
+}
+
 /// The derivation of an amount as text.
 pub struct Derivation {
     /// `target.cpu`.
@@ -102,11 +111,8 @@ pub struct Derivation {
 /// How an amount was derived, and what a policy or rounding makes of it. `result`: the
 /// recommendation that contains it, if any.
 pub fn derivation_of(estimation: &Estimation, result: Option<&Amounts>) -> Derivation {
-    let (name, index) = match estimation.bound {
-        Bound::Target => ("target", 0),
-        Bound::Lower => ("lowerBound", 1),
-        Bound::Upper => ("upperBound", 2),
-    };
+    let value = value_of(estimation.bound);
+    let (name, index) = (value.name(), value as usize);
     let resource = estimation.resource.name();
     let mut how = estimation.to_string();
     if let Some(result) = result
@@ -162,9 +168,8 @@ fn reason(
     let recommended = amounts(run.snapshots.get(index)?.status(vpa)?);
     let is_expected = |it: &&Estimation| {
         let is_bound = |value: VpaValue| match value {
-            VpaValue::Target | VpaValue::UncappedTarget => it.bound == Bound::Target,
-            VpaValue::LowerBound => it.bound == Bound::Lower,
-            VpaValue::UpperBound => it.bound == Bound::Upper,
+            VpaValue::UncappedTarget => it.bound == Bound::Target,
+            value => value == value_of(it.bound),
         };
         let mut ranges = expected.amounts().filter(|(value, _)| is_bound(*value));
         ranges.any(|(_, amounts)| amounts.ranges().any(|(resource, _)| resource == it.resource))

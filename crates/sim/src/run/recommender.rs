@@ -14,7 +14,7 @@ use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
     ClusterChange, Estimation, LogLine, ObjectName, Objects, Occurrence, PodMetrics, Resource,
-    Samples, Session, Snapshot,
+    RunAt, Samples, ScriptStep, Session, Snapshot, Stepped,
 };
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -104,7 +104,7 @@ pub fn free_recommender_run(
     release: VpaRelease,
     is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRecommenderRun {
-    free_run(scenario, release, is_explained, &mut |_| {})
+    free_run(scenario, release, Keep { is_explained, usage: false }).run
 }
 
 /// The prediction of a scenario, with the reasons of unmet expectations.
@@ -127,45 +127,91 @@ pub fn charted_recommender_run(
     release: VpaRelease,
     is_explained: &dyn Fn(usize) -> bool,
 ) -> ChartedRun {
-    let mut usage = Vec::new();
-    let run =
-        free_run(scenario, release, is_explained, &mut |objects| usage.push(pod_usage(objects)));
-    ChartedRun { run, usage }
+    free_run(scenario, release, Keep { is_explained, usage: true })
 }
 
-/// Runs the model alone. `watch` sees the objects after each run.
-fn free_run(
-    scenario: &VpaScenario,
-    release: VpaRelease,
-    is_explained: &dyn Fn(usize) -> bool,
-    watch: &mut dyn FnMut(&Objects),
-) -> FreeRecommenderRun {
-    let script = script(scenario);
-    let (mut session, mut start_log) = Session::open(&script.start, VpaRules::of(release));
-    let with_contents = scenario.expects_contents();
-    let unmatched = unmatched_actions(scenario);
-    let notes = notes(scenario, release, &unmatched);
-    let mut free = FreeRecommenderRun { notes, unmatched, ..FreeRecommenderRun::default() };
-    for step in &script.steps {
-        session.recommender().keep_account(is_explained(free.snapshots.len()));
+/// What is kept of each run of the model, in addition to the state after it.
+#[derive(Clone, Copy)]
+pub(super) struct Keep<'e> {
+    /// Selects the runs, by index, whose amounts are derived.
+    pub is_explained: &'e dyn Fn(usize) -> bool,
+    /// Whether the usage that each run read is kept.
+    pub usage: bool,
+}
+
+/// A free run of the model that has not ended.
+pub(super) struct Predicting<'e> {
+    /// The runs so far.
+    pub charted: ChartedRun,
+    pub keep: Keep<'e>,
+    /// The errors that the recommender logged when it started, since the last run.
+    start_log: Vec<LogLine>,
+    with_contents: bool,
+}
+
+impl<'e> Predicting<'e> {
+    /// A run that has started and logged some errors.
+    pub(super) fn new(
+        scenario: &VpaScenario,
+        start_log: Vec<LogLine>,
+        keep: Keep<'e>,
+    ) -> Predicting<'e> {
+        let charted = ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() };
+        Predicting { charted, keep, start_log, with_contents: scenario.expects_contents() }
+    }
+
+    /// Runs a step of the script.
+    ///
+    /// # Errors
+    /// If the result of a run is random upstream.
+    pub(super) fn step(
+        &mut self,
+        session: &mut Session,
+        step: &ScriptStep,
+    ) -> Result<Stepped, RandomOutcome> {
+        let next = self.charted.run.snapshots.len();
+        session.recommender().keep_account((self.keep.is_explained)(next));
         let stepped = session.step(&step.changes, step.until);
-        start_log.extend(stepped.log);
+        self.start_log.extend(stepped.log.iter().cloned());
         for run in &stepped.runs {
             if run.run.is_undetermined {
-                free.undetermined = Some(undetermined(run.at));
-                return free;
+                return Err(undetermined(run.at));
             }
-            let index = free.snapshots.len();
-            free.snapshots.push(Snapshot::of(session.objects(), run, with_contents));
-            watch(session.objects());
-            let start_log = std::mem::take(&mut start_log);
-            if is_explained(index) {
-                free.explained.insert(index, explained(&mut session, start_log));
-            }
+            self.add(session, run);
+        }
+        Ok(stepped)
+    }
+
+    /// Adds the last run of a session.
+    fn add(&mut self, session: &mut Session, last: &RunAt) {
+        let ChartedRun { run, usage } = &mut self.charted;
+        let index = run.snapshots.len();
+        run.snapshots.push(Snapshot::of(session.objects(), last, self.with_contents));
+        if self.keep.usage {
+            usage.push(pod_usage(session.objects()));
+        }
+        let start_log = std::mem::take(&mut self.start_log);
+        if (self.keep.is_explained)(index) {
+            run.explained.insert(index, explained(session, start_log));
         }
     }
-    free.unmet = evaluate(scenario, release, &free.snapshots);
-    free
+}
+
+fn free_run(scenario: &VpaScenario, release: VpaRelease, keep: Keep<'_>) -> ChartedRun {
+    let script = script(scenario);
+    let (mut session, start_log) = Session::open(&script.start, VpaRules::of(release));
+    let mut predicting = Predicting::new(scenario, start_log, keep);
+    let mut steps = script.steps.iter();
+    let random = steps.find_map(|step| predicting.step(&mut session, step).err());
+    let mut charted = predicting.charted;
+    let run = &mut charted.run;
+    run.unmatched = unmatched_actions(scenario);
+    run.notes = notes(scenario, release, &run.unmatched);
+    match random {
+        Some(_) => run.undetermined = random,
+        None => run.unmet = evaluate(scenario, release, &run.snapshots),
+    }
+    charted
 }
 
 /// Notes for the author of a scenario. `unmatched`: the result of [`unmatched_actions`].
@@ -190,7 +236,7 @@ pub(super) fn without_effect<'s>(
 }
 
 /// The usage of the pods of each VPA.
-pub(super) fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
+fn pod_usage(objects: &Objects) -> Vec<PodUsage> {
     let Ok(metrics) = &objects.metrics else { return Vec::new() };
     let mut all = Vec::new();
     for (vpa, object) in &objects.vpas {

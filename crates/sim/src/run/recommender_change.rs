@@ -5,8 +5,8 @@
 
 use super::explaining_rows::{Changed, Predict};
 use super::recommender::{self, predicted};
-use crate::compare::recommender::{RunDifference, logs, runs};
-use crate::compare::{Divergence, FieldDifference};
+use crate::compare::recommender::{logs, runs};
+use crate::compare::{Controller, Divergence, FieldDifference, FieldPath};
 use crate::trace::recommender::{Entry, RecommenderTrace};
 use kube_autoscaler_models::rules::{VPA_CHANGES, VpaChange, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
@@ -75,7 +75,7 @@ struct RecommenderTraceField {
     /// The index of the entry.
     index: usize,
     /// The first field of the entry that differs.
-    field: String,
+    field: FieldPath,
 }
 
 /// The model's predictions for a scenario, compared at a place.
@@ -133,27 +133,21 @@ fn first_difference(before: &[Entry], after: &[Entry]) -> Option<(usize, Diverge
             Entry::Start(_) => Time::ZERO,
         };
         tick += usize::from(matches!(entry, Entry::Run(_)));
-        let differences = match (old, new) {
+        let fields = match (old, new) {
             (Some(old), Some(new)) => entry_differences(old, new),
             (old, new) => {
-                let is = |entry: Option<&Entry>| entry.map_or("none", |_| "one").to_owned();
-                let field = "run".to_owned();
-                vec![RunDifference { field, model: is(old), observed: is(new) }]
+                let is = |entry: Option<&Entry>| entry.map_or("none", |_| "one");
+                vec![FieldDifference::new("run", is(old), is(new))]
             }
         };
-        if !differences.is_empty() {
-            let fields = differences.into_iter().map(|it| FieldDifference {
-                field: it.field,
-                model: it.model,
-                upstream: it.observed,
-            });
-            return Some((index, Divergence { tick, at, fields: fields.collect() }));
+        if !fields.is_empty() {
+            return Some((index, Divergence::new(Controller::Recommender, tick, at, fields)));
         }
     }
     None
 }
 
-fn entry_differences(old: &Entry, new: &Entry) -> Vec<RunDifference> {
+fn entry_differences(old: &Entry, new: &Entry) -> Vec<FieldDifference> {
     match (old, new) {
         (Entry::Start(old), Entry::Start(new)) => logs(old, new),
         (Entry::Run(old), Entry::Run(new)) if old.at == new.at => runs(&old.run, &new.run),
@@ -162,7 +156,7 @@ fn entry_differences(old: &Entry, new: &Entry) -> Vec<RunDifference> {
                 Entry::Start(_) => "a start".to_owned(),
                 Entry::Run(run) => format!("a run at {}", run.at),
             };
-            vec![RunDifference { field: "run".to_owned(), model: at(old), observed: at(new) }]
+            vec![FieldDifference::new("run", at(old), at(new))]
         }
     }
 }

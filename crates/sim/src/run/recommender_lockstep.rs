@@ -6,22 +6,23 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::findings::Findings;
-use super::lockstep::{conclude_known, inconclusive};
-use super::recommendation::with_reasons;
+use super::comparison::Comparison;
+use super::lockstep::inconclusive;
+use super::recommendation::{value_of, with_reasons};
 use super::recommender::{RecommenderRun, free_recommender_run, names, notes, undetermined};
-use super::{Note, Outcome, Verdict};
-use crate::compare::recommender::{RunDifference, logs, runs};
-use crate::compare::{FieldDifference, KnownDisagreement};
+use super::{ControllerRun, Note, Outcome, Verdict};
+use crate::compare::recommender::{logs, runs};
+use crate::compare::{
+    AmountField, Controller, Divergence, FieldDifference, FieldPath, KnownDisagreement,
+};
 use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa, model};
 use crate::expect::recommender::evaluate;
-use crate::trace::Trace;
 use crate::trace::recommender::{Entry, RecommenderTrace};
 use crate::world::recommender::{script, unmatched_actions};
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
-    Bound, ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
+    ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
 };
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -53,65 +54,69 @@ pub fn run_recommender(
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
-    let trace =
-        Trace { release: release.to_string(), scenario: scenario.id.clone(), ..Trace::default() };
-    let findings = Findings::new(trace, known);
-    let lockstep = Lockstep::new(findings, scenario.expects_contents());
-    lockstep.run_to_end(scenario, engine, &mut outcome, &mut |_, _, _| {});
+    let comparison = Comparison::new(&scenario.id, &outcome.release, known);
+    run_to_end(scenario, engine, comparison, &mut outcome, &mut |_, _, _| {});
     outcome
+}
+
+/// Runs the script of a scenario, and sets the verdict.
+pub fn run_to_end(
+    scenario: &Arc<VpaScenario>,
+    engine: &mut dyn Engine<Vpa>,
+    mut comparison: Comparison<'_>,
+    outcome: &mut Outcome,
+    watch: &mut Watch<'_>,
+) {
+    let release = engine.release();
+    let mut lockstep = Lockstep::new(scenario.expects_contents());
+    match lockstep.run_script(scenario, engine, &mut comparison, watch) {
+        Ok(()) => lockstep.conclude(outcome, scenario, release, comparison, true),
+        Err(error) => outcome.verdict = inconclusive(error),
+    }
 }
 
 /// Called after each step, with the model's session, the step and the model's result.
 pub(super) type Watch<'w> = dyn FnMut(&mut Session, &ScriptStep, &Stepped) + 'w;
 
 /// The recommender and the model, side by side.
-pub struct Lockstep<'k> {
+pub struct Lockstep {
     /// Whether snapshots contain the contents of checkpoints.
     with_contents: bool,
-    /// The findings so far.
-    pub findings: Findings<'k>,
+    /// The number of ticks of the HPA controller so far, if the scenario has an HPA.
+    pub(super) ticks_of_hpa: Option<usize>,
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) entries: Vec<Entry>,
-    pub(crate) why: Vec<String>,
 }
 
-impl<'k> Lockstep<'k> {
+impl Lockstep {
     /// `with_contents`: snapshots contain the contents of checkpoints.
-    pub fn new(findings: Findings<'k>, with_contents: bool) -> Lockstep<'k> {
-        Lockstep {
-            with_contents,
-            findings,
-            snapshots: Vec::new(),
-            entries: Vec::new(),
-            why: Vec::new(),
-        }
+    #[must_use]
+    pub fn new(with_contents: bool) -> Lockstep {
+        let (snapshots, entries) = (Vec::new(), Vec::new());
+        Lockstep { with_contents, ticks_of_hpa: None, snapshots, entries }
     }
 
     /// Compares the errors that both log when they start.
-    pub fn started(&mut self, predicted: &[LogLine], observed: Vec<LogLine>) {
-        self.found(Time::ZERO, logs(predicted, &observed));
+    pub fn started(
+        &mut self,
+        predicted: &[LogLine],
+        observed: Vec<LogLine>,
+        comparison: &mut Comparison<'_>,
+    ) {
+        comparison.found(self.divergence(0, Time::ZERO, logs(predicted, &observed)), String::new);
         self.entries.push(Entry::Start(observed));
     }
 
-    /// Runs the script of a scenario, and sets the verdict.
-    pub fn run_to_end(
-        mut self,
-        scenario: &Arc<VpaScenario>,
-        engine: &mut dyn Engine<Vpa>,
-        outcome: &mut Outcome,
-        watch: &mut Watch<'_>,
-    ) {
-        let release = engine.release();
-        match self.run_script(scenario, engine, watch) {
-            Ok(()) => self.conclude(outcome, scenario, release, true),
-            Err(error) => outcome.verdict = inconclusive(error),
-        }
+    fn divergence(&self, tick: usize, at: Time, fields: Vec<FieldDifference>) -> Divergence {
+        let divergence = Divergence::new(Controller::Recommender, tick, at, fields);
+        Divergence { ticks_of_hpa: self.ticks_of_hpa, ..divergence }
     }
 
     fn run_script(
         &mut self,
         scenario: &Arc<VpaScenario>,
         engine: &mut dyn Engine<Vpa>,
+        comparison: &mut Comparison<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let rules = VpaRules::of(engine.release());
@@ -119,7 +124,7 @@ impl<'k> Lockstep<'k> {
         let script = &scripted.script;
         let (mut model, log) = Session::open(&script.start, rules);
         let mut session = engine.open(&scripted)?;
-        self.started(&log, session.start_log());
+        self.started(&log, session.start_log(), comparison);
         let ahead = if session.takes_steps_ahead() { AHEAD } else { 1 };
         let mut steps = script.steps.iter();
         let mut under_way: VecDeque<&ScriptStep> = VecDeque::new();
@@ -132,8 +137,8 @@ impl<'k> Lockstep<'k> {
             }
             let Some(step) = under_way.pop_front() else { break };
             let observed = session.receive()?;
-            if self.findings.undetermined.is_none() {
-                let predicted = self.step(&mut model, step, observed);
+            if comparison.undetermined.is_none() {
+                let predicted = self.step(&mut model, step, observed, comparison);
                 watch(&mut model, step, &predicted);
             }
         }
@@ -141,44 +146,49 @@ impl<'k> Lockstep<'k> {
     }
 
     /// Compares an observed step with the model's, and returns the model's.
-    pub fn step(&mut self, session: &mut Session, step: &ScriptStep, observed: Stepped) -> Stepped {
+    pub fn step(
+        &mut self,
+        session: &mut Session,
+        step: &ScriptStep,
+        observed: Stepped,
+        comparison: &mut Comparison<'_>,
+    ) -> Stepped {
         let predicted = session.step(&step.changes, step.until);
         if let Some(run) = predicted.runs.iter().find(|run| run.run.is_undetermined) {
-            self.findings.undetermined = Some(undetermined(run.at));
+            comparison.undetermined = Some(undetermined(run.at));
             return predicted;
         }
         if step.changes.contains(&ClusterChange::Restart) {
             self.entries.push(Entry::Start(observed.log.clone()));
         }
-        self.found(step.until, logs(&predicted.log, &observed.log));
+        let fields = logs(&predicted.log, &observed.log);
+        let number = self.snapshots.len();
+        comparison.found(self.divergence(number, step.until, fields), String::new);
         let count = predicted.runs.len().max(observed.runs.len());
         for index in 0..count {
             let (ours, theirs) = (predicted.runs.get(index), observed.runs.get(index));
             let at = theirs.or(ours).map_or(step.until, |run| run.at);
-            self.run(session, at, ours, theirs);
+            self.run(session, at, [ours, theirs], comparison);
         }
         predicted
     }
 
     /// Compares a run, and continues from what was observed.
+    ///
+    /// `runs`: the model's run, and the observed one.
     pub fn run(
         &mut self,
         session: &mut Session,
         at: Time,
-        ours: Option<&RunAt>,
-        theirs: Option<&RunAt>,
+        runs: [Option<&RunAt>; 2],
+        comparison: &mut Comparison<'_>,
     ) {
-        if self.findings.divergence.is_none() {
-            self.findings.compared += 1;
-        }
-        let differences = difference(ours, theirs);
-        if !differences.is_empty() && self.findings.divergence.is_none() {
-            let why = explanation(session, &differences);
-            self.why.resize(self.snapshots.len(), String::new());
-            self.why.push(why);
-        }
-        let number = self.snapshots.len() + 1;
-        self.findings.found(number, at, fields(differences));
+        let [ours, theirs] = runs;
+        comparison.count_tick();
+        let fields = difference(ours, theirs);
+        let amounts: Vec<AmountField> = amounts(&fields).cloned().collect();
+        let found = self.divergence(self.snapshots.len() + 1, at, fields);
+        comparison.found(found, || explanation(session, &amounts));
         if let Some(run) = theirs {
             for write in &run.run.writes {
                 session.objects_mut().apply(write);
@@ -188,31 +198,27 @@ impl<'k> Lockstep<'k> {
         }
     }
 
-    pub(crate) fn found(&mut self, at: Time, differences: Vec<RunDifference>) {
-        self.findings.found(self.snapshots.len(), at, fields(differences));
-    }
-
     /// Sets the verdict. `expects`: the expectations of the file refer to the times of the run.
     pub fn conclude(
         self,
         outcome: &mut Outcome,
         scenario: &Arc<VpaScenario>,
         release: VpaRelease,
+        comparison: Comparison<'_>,
         expects: bool,
     ) {
-        let Lockstep { mut findings, snapshots, entries, why, .. } = self;
-        findings.trace = Trace::default();
-        outcome.unmet = match findings.undetermined {
+        let snapshots = &self.snapshots;
+        outcome.unmet = match comparison.undetermined {
             Some(_) => Vec::new(),
             None if expects => {
-                let unmet = evaluate(scenario, release, &snapshots);
+                let unmet = evaluate(scenario, release, snapshots);
                 with_reasons(scenario, unmet, |is_explained| {
                     Some(free_recommender_run(scenario, release, is_explained))
                 })
             }
             None => Vec::new(),
         };
-        outcome.not_compared = match &findings.divergence {
+        outcome.not_compared = match &comparison.divergence {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };
@@ -220,64 +226,65 @@ impl<'k> Lockstep<'k> {
         if &*outcome.engine == model::NAME && scenario.expect.is_empty() {
             outcome.notes.push(Note::nothing_is_checked(scenario.line));
         }
-        findings.why = why;
-        conclude_known(outcome, findings);
-        outcome.recommender = Some(Box::new(RecommenderRun {
-            scenario: scenario.clone(),
-            trace: RecommenderTrace {
-                release: release.to_string(),
-                engine: outcome.engine.to_string(),
-                scenario: scenario.id.clone(),
-                hash: scenario.hash.clone(),
-                entries,
-            },
-            snapshots,
-        }));
+        comparison.conclude(outcome);
+        let run = self.into_run(scenario, &scenario.hash, outcome);
+        outcome.controllers.push(ControllerRun::Recommender(run));
+    }
+
+    /// The observed runs. `hash`: that of the whole scenario.
+    pub(super) fn into_run(
+        self,
+        scenario: &Arc<VpaScenario>,
+        hash: &str,
+        outcome: &Outcome,
+    ) -> RecommenderRun {
+        let trace = RecommenderTrace {
+            release: outcome.release.clone(),
+            engine: outcome.engine.to_string(),
+            scenario: scenario.id.clone(),
+            hash: hash.to_owned(),
+            entries: self.entries,
+        };
+        RecommenderRun { scenario: scenario.clone(), trace, snapshots: self.snapshots }
     }
 }
 
-fn difference(ours: Option<&RunAt>, theirs: Option<&RunAt>) -> Vec<RunDifference> {
-    let field = |field: &str, model: String, observed: String| {
-        vec![RunDifference { field: field.to_owned(), model, observed }]
-    };
+fn difference(ours: Option<&RunAt>, theirs: Option<&RunAt>) -> Vec<FieldDifference> {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) if ours.at == theirs.at => runs(&ours.run, &theirs.run),
         (ours, theirs) => {
             let at = |run: Option<&RunAt>| {
                 run.map_or_else(|| "no run".to_owned(), |run| format!("a run at {}", run.at))
             };
-            field("run", at(ours), at(theirs))
+            vec![FieldDifference::new("run", at(ours), at(theirs))]
         }
     }
 }
 
-fn fields(differences: Vec<RunDifference>) -> Vec<FieldDifference> {
-    let field = |it: RunDifference| FieldDifference {
-        field: it.field,
-        model: it.model,
-        upstream: it.observed,
-    };
-    differences.into_iter().map(field).collect()
+/// The recommended amounts that differ.
+fn amounts(differences: &[FieldDifference]) -> impl Iterator<Item = &AmountField> {
+    differences.iter().filter_map(|difference| match &difference.field {
+        FieldPath::Amount(amount) => Some(amount),
+        _ => None,
+    })
 }
 
-/// How the model derived the first amount that differs: `target.cpu of app: …`.
-fn explanation(session: &mut Session, differences: &[RunDifference]) -> String {
+/// How the model derived the first of some amounts: `target.cpu of app: …`.
+fn explanation(session: &mut Session, amounts: &[AmountField]) -> String {
     let now = session.now();
     for vpa in names(session) {
-        let prefix = format!("{vpa} ");
         for (container, estimations) in session.recommender().explain(&vpa, now) {
             for estimation in estimations {
-                let value = match estimation.bound {
-                    Bound::Target => "target",
-                    Bound::Lower => "lowerBound",
-                    Bound::Upper => "upperBound",
+                let is_derived = |amount: &&AmountField| {
+                    let AmountField { vpa: of_vpa, container: of, value, resource } = amount;
+                    *of_vpa == vpa
+                        && *of == container
+                        && *value == value_of(estimation.bound)
+                        && *resource == estimation.resource
                 };
-                let field = format!("{value}.{} of {container}", estimation.resource.name());
-                let is_it = |it: &RunDifference| {
-                    it.field.strip_prefix(&prefix).is_some_and(|rest| rest == field)
-                };
-                if differences.iter().any(is_it) {
-                    return format!("{field}: {estimation}");
+                if let Some(AmountField { value, resource, .. }) = amounts.iter().find(is_derived) {
+                    let (value, resource) = (value.name(), resource.name());
+                    return format!("{value}.{resource} of {container}: {estimation}");
                 }
             }
         }

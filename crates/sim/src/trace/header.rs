@@ -58,29 +58,60 @@ pub struct Build {
     pub sources: String,
 }
 
-/// A patch release of Kubernetes or of the Vertical Pod Autoscaler: `v1.36.3`.
+/// A patch release of Kubernetes or of the Vertical Pod Autoscaler: `v1.36.3`, `vpa-1.8.0`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {
+    /// The project that released it.
+    pub project: Project,
     /// `1.36` in `v1.36.3`.
     pub release: MinorVersion,
     /// `3` in `v1.36.3`.
     pub patch: u32,
 }
 
+/// A project with releases.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Project {
+    /// Kubernetes.
+    Kubernetes,
+    /// The Vertical Pod Autoscaler.
+    Vpa,
+}
+
+impl Project {
+    const ALL: [Project; 2] = [Project::Kubernetes, Project::Vpa];
+
+    /// The text before the number of a version.
+    fn prefix(self) -> &'static str {
+        match self {
+            Project::Kubernetes => "v",
+            Project::Vpa => "vpa-",
+        }
+    }
+}
+
+impl Version {
+    /// The name of the version in its own project: `v1.8.0`.
+    #[must_use]
+    pub fn tag(self) -> String {
+        format!("v{}.{}", self.release, self.patch)
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "v{}.{}", self.release, self.patch)
+        write!(f, "{}{}.{}", self.project.prefix(), self.release, self.patch)
     }
 }
 
 impl FromStr for Version {
     type Err = String;
     fn from_str(text: &str) -> Result<Version, String> {
-        let parts = text.strip_prefix('v').and_then(|numbers| numbers.rsplit_once('.'));
-        let version = parts.and_then(|(release, patch)| {
-            Some(Version { release: release.parse().ok()?, patch: patch.parse().ok()? })
+        let version = Project::ALL.into_iter().find_map(|project| {
+            let (release, patch) = text.strip_prefix(project.prefix())?.rsplit_once('.')?;
+            Some(Version { project, release: release.parse().ok()?, patch: patch.parse().ok()? })
         });
-        version.ok_or_else(|| "expected a patch release such as v1.37.0".to_owned())
+        version.ok_or_else(|| "expected a patch release such as v1.37.0 or vpa-1.8.0".to_owned())
     }
 }
 
@@ -94,7 +125,10 @@ mod tests {
         assert_eq!((version.release.minor, version.patch), (9, 11));
         assert_eq!(version.to_string(), "v1.9.11");
         assert!("v1.10.0".parse::<Version>().expect("it is a version") > version);
-        for wrong in ["1.9.11", "v1.9", "v1.9.", "v1.9.x", "v1.9.1.1", ""] {
+        let vpa: Version = "vpa-1.8.0".parse().expect("it is a version of the VPA");
+        assert_eq!((vpa.project, vpa.to_string()), (Project::Vpa, "vpa-1.8.0".to_owned()));
+        assert_eq!(vpa.tag(), "v1.8.0");
+        for wrong in ["vpa1.8.0", "vpa-1.8", "1.9.11", "v1.9", "v1.9.", "v1.9.x", "v1.9.1.1", ""] {
             assert!(wrong.parse::<Version>().is_err(), "{wrong}");
         }
     }

@@ -1,8 +1,10 @@
 //! Traces: the observations of a scenario, one [`Observation`] per tick.
 //!
-//! [`wire`] reads the answers of the engine protocol. [`text`] is the form in which upstream's
-//! traces are recorded and reviewed. Traces are not compared here.
+//! [`wire`] reads the answers of the engine protocol. [`text`] and [`recommender`] are the forms in
+//! which upstream's traces are recorded, and [`file`] is the file with those of a scenario. Traces
+//! are not compared here.
 
+pub mod file;
 pub mod header;
 mod members;
 pub mod recommender;

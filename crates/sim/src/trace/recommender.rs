@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::header::{Build, Header};
+use super::header::{Build, Header, Version};
 use super::text::{TextError, body, read_header, verify};
 use kube_autoscaler_models::as_text;
 use kube_autoscaler_models::content_hash::content_hash;
@@ -199,7 +199,7 @@ fn run_text(run: &RunAt, contents: &mut Contents) -> Result<RunText, serde_json:
 pub fn read(text: &str) -> Result<RecommenderTrace, TextError> {
     let header = read_header(text)?;
     verify(&header, body(text))?;
-    let release = header.newest().map(|newest| newest.to_string()).unwrap_or_default();
+    let release = header.newest().map(Version::tag).unwrap_or_default();
     let Header { scenario, hash, engine, .. } = header;
     let mut contents = Contents::default();
     let mut entries = Vec::new();

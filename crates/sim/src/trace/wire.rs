@@ -237,6 +237,11 @@ impl Log {
         }
     }
 
+    /// Sets the time of t=0 in statuses.
+    pub fn starts_at(&mut self, epoch: Time) {
+        self.epoch = epoch;
+    }
+
     /// Requires what an engine reports that speaks this version of the protocol.
     #[must_use]
     pub fn of_version(mut self, protocol: u32) -> Log {
@@ -334,11 +339,11 @@ impl Log {
             ControllerAction::Reconciled { hpa } => {
                 return self.end_reconcile(hpa, at);
             }
-            ControllerAction::Event(event)
-            | ControllerAction::SendEvent(SentEvent { event, .. })
-                if self.interleaved =>
-            {
+            ControllerAction::Event(event) if self.interleaved => {
                 self.reconcile_of_event(event.hpa.clone(), at)?
+            }
+            ControllerAction::SendEvent(sent) if self.interleaved => {
+                self.reconcile_of_event(sent.event.hpa.clone(), at)?
             }
             action => match self.current.clone() {
                 Some(hpa) => self.open_reconcile(hpa, at),
@@ -355,7 +360,8 @@ impl Log {
         match &mut action {
             ControllerAction::UpdateStatus(write) => tick.hpa = write.name.clone(),
             ControllerAction::Event(Event { hpa, .. }) => tick.hpa = hpa.clone(),
-            ControllerAction::SendEvent(SentEvent { event: Event { hpa, .. }, times, .. }) => {
+            ControllerAction::SendEvent(sent) => {
+                let SentEvent { event: Event { hpa, .. }, times, .. } = &mut **sent;
                 tick.hpa = hpa.clone();
                 times.relative_to(hpa, tick.at);
             }

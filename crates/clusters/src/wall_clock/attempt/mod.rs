@@ -106,7 +106,7 @@ pub(super) async fn attempt<'k>(
         () = stop.cancelled() => None,
     };
     let done = done.unwrap_or_else(|| Err(cluster.interrupted()));
-    let checked = run.custom.is_none() && findings.divergence.is_none();
+    let checked = run.custom.is_none() && findings.comparison.divergence.is_none();
     let predicted = checked.then(|| free_run(scenario, release));
     let expected = predicted.as_ref().map_or(0, |run| run.trace.ticks.len());
     let missed = predicted.as_ref().and_then(|predicted| run.missed_event(predicted));
@@ -166,7 +166,7 @@ impl<'a> WallClockRun<'a> {
         if self.custom.is_some() {
             return Ok(());
         }
-        if findings.divergence.is_none() {
+        if findings.comparison.divergence.is_none() {
             self.checker.uncertainties.whole_scenario();
         }
         self.compare_events(session, findings).await
@@ -183,7 +183,7 @@ impl<'a> WallClockRun<'a> {
         self.checker.apply(&start, Time::ZERO);
         let mut last_event = Time::ZERO;
         let end = self.scenario.until;
-        while findings.divergence.is_none() {
+        while findings.comparison.divergence.is_none() {
             let due = self.checker.next_reconcile();
             // An action takes effect completely before the next one.
             if let Some(due) = due.filter(|due| *due <= session.now()) {
@@ -418,7 +418,7 @@ impl<'a> WallClockRun<'a> {
         let seen = self.events.len();
         let few = || window::missing_note(seen, expected).map(Uncertainty::TooFewReconciles);
         let few = || few().filter(|_| window::are_too_few(seen, expected));
-        let uncertain = findings.divergence.as_ref().and_then(|_| reason());
+        let uncertain = findings.comparison.divergence.as_ref().and_then(|_| reason());
         let gap = session.has_gap().then_some(Uncertainty::WatchInterrupted);
         uncertain.or(gap).or_else(few)
     }
@@ -426,7 +426,7 @@ impl<'a> WallClockRun<'a> {
     /// Notes on a custom controller.
     fn notes(&self, session: &ScenarioSession, findings: &Findings<'_>) -> Vec<String> {
         let direct = self.direct.then(|| WRITES_SPEC_REPLICAS.to_owned());
-        let refused = match (self.custom, &findings.divergence) {
+        let refused = match (self.custom, &findings.comparison.divergence) {
             (Some(_), Some(_)) => session.forbidden(),
             _ => Vec::new(),
         };

@@ -20,10 +20,9 @@ use kube_autoscaler_models::vpa::{
 };
 use kube_lockstep_sim::compare::KnownDisagreement;
 use kube_lockstep_sim::engine::EngineError;
-use kube_lockstep_sim::run::findings::Findings;
+use kube_lockstep_sim::run::comparison::Comparison;
 use kube_lockstep_sim::run::recommender::undetermined;
 use kube_lockstep_sim::run::recommender_lockstep::Lockstep;
-use kube_lockstep_sim::trace::Trace;
 
 /// A scenario as it runs on a cluster.
 #[derive(Clone, Debug)]
@@ -44,7 +43,14 @@ struct Attempt<'a, 'c, 'k> {
     /// The time when the last change was complete.
     changed: Timestamp,
     model: Session,
-    lockstep: Lockstep<'k>,
+    lockstep: Lockstep,
+    comparison: Comparison<'k>,
+}
+
+/// A scenario that was run, and its comparison with the model.
+pub(super) struct Attempted<'k> {
+    pub lockstep: Lockstep,
+    pub comparison: Comparison<'k>,
 }
 
 /// Runs a scenario once.
@@ -56,7 +62,7 @@ pub(super) async fn attempt<'k>(
     cluster: &RecommenderCluster,
     release: VpaRelease,
     known: &'k [KnownDisagreement],
-) -> Result<Lockstep<'k>, EngineError> {
+) -> Result<Attempted<'k>, EngineError> {
     cluster.check()?;
     let PreparedScript { script, interval, .. } = prepared;
     let mut session = RecommenderSession::open(cluster, &script.flags, *interval).await?;
@@ -72,7 +78,7 @@ async fn run_and_compare<'k>(
     session: &mut RecommenderSession<'_>,
     release: VpaRelease,
     known: &'k [KnownDisagreement],
-) -> Result<Lockstep<'k>, EngineError> {
+) -> Result<Attempted<'k>, EngineError> {
     let PreparedScript { script, interval, speed } = prepared;
     let relocation = Relocation {
         namespace: session.namespace().clone(),
@@ -92,17 +98,16 @@ async fn run_and_compare<'k>(
     };
     let start = Start { at: relocation.epoch, flags, objects, history: Vec::new() };
     let (model, _) = Session::open(&start, VpaRules::of(release));
-    let trace =
-        Trace { release: release.to_string(), scenario: script.name.clone(), ..Trace::default() };
     let mut attempt = Attempt {
         session,
         interval: Duration::from_nanos(interval.0.unsigned_abs()),
         changes: Vec::new(),
         changed: Timestamp::now(),
         model,
-        lockstep: Lockstep::new(Findings::new(trace, known), false),
+        lockstep: Lockstep::new(false),
+        comparison: Comparison::new(&script.name, &release.to_string(), known),
     };
-    attempt.lockstep.started(&[], Vec::new());
+    attempt.lockstep.started(&[], Vec::new(), &mut attempt.comparison);
     let mut starts = true;
     for step in steps(script, script.start.flags.recommender_interval) {
         for change in step.changes {
@@ -112,15 +117,19 @@ async fn run_and_compare<'k>(
         for _ in 0..step.runs {
             attempt.run(starts).await?;
             starts = false;
-            if attempt.lockstep.findings.undetermined.is_some() {
-                return Ok(attempt.lockstep);
+            if attempt.comparison.undetermined.is_some() {
+                return Ok(attempt.ended());
             }
         }
     }
-    Ok(attempt.lockstep)
+    Ok(attempt.ended())
 }
 
-impl Attempt<'_, '_, '_> {
+impl<'k> Attempt<'_, '_, 'k> {
+    fn ended(self) -> Attempted<'k> {
+        Attempted { lockstep: self.lockstep, comparison: self.comparison }
+    }
+
     async fn apply(&mut self, change: ClusterChange) -> Result<(), EngineError> {
         let change = self.session.apply(change).await?;
         // The model gets the samples that were served, with the run that read them.
@@ -149,7 +158,7 @@ impl Attempt<'_, '_, '_> {
         changes.push(ClusterChange::SetMetrics(samples));
         let mut predicted = self.model.run_at(&changes, GoTime::from_timestamp(received));
         if predicted.run.is_undetermined {
-            self.lockstep.findings.undetermined = Some(undetermined(predicted.at));
+            self.comparison.undetermined = Some(undetermined(predicted.at));
             return Ok(());
         }
         self.wait_for_writes(begin, predicted.run.writes.len()).await?;
@@ -159,7 +168,8 @@ impl Attempt<'_, '_, '_> {
         let observed = observed.map_err(|why| self.session.broken(&why))?;
         observed::adopt_clock(&mut predicted, &observed, window);
         let at: Time = predicted.at;
-        self.lockstep.run(&mut self.model, at, Some(&predicted), Some(&observed));
+        let runs = [Some(&predicted), Some(&observed)];
+        self.lockstep.run(&mut self.model, at, runs, &mut self.comparison);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 use futures::StreamExt as _;
 use futures::stream::iter;
 
-use self::attempt::{PreparedScript, attempt};
+use self::attempt::{Attempted, PreparedScript, attempt};
 use super::context::Context;
 use super::retries::Attempts;
 use crate::cluster::tolerances::{RECOMMENDER_DIVERGENCES, SHORTEST_RECOMMENDER_INTERVAL};
@@ -212,9 +212,9 @@ impl Group<'_> {
         let Context { plan, name, .. } = self.context;
         let mut outcome = unfinished(scenario, name, self.release);
         match attempt(script, self.cluster, self.release, &plan.known).await {
-            Ok(lockstep) => {
+            Ok(Attempted { lockstep, comparison }) => {
                 let expects = script.speed == 1;
-                lockstep.conclude(&mut outcome, scenario, self.release, expects);
+                lockstep.conclude(&mut outcome, scenario, self.release, comparison, expects);
             }
             Err(error) => outcome.verdict = inconclusive(error),
         }

@@ -21,7 +21,7 @@ use crate::{counted, thousands};
 use kube_autoscaler_models::quantity::human;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::Resource;
-use kube_lockstep_sim::compare::FieldDifference;
+use kube_lockstep_sim::compare::{AmountField, FieldDifference, FieldPath};
 
 const HEIGHT: f64 = 120.0;
 
@@ -62,15 +62,20 @@ fn flags(timeline: &VpaTimeline<'_>, series: &[Series]) -> BTreeMap<usize, Strin
     let mut flags = BTreeMap::new();
     let Some(mark) = &timeline.run.mark else { return flags };
     for (index, series) in series.iter().enumerate() {
-        let of = format!(".{} of {}", series.resource.name(), series.container);
-        let value = |field: &str| {
-            let own = field.strip_prefix(&format!("{} ", timeline.vpa))?;
-            own.strip_suffix(&of).map(str::to_owned)
+        let value = |difference: &FieldDifference| match &difference.field {
+            FieldPath::Amount(AmountField { vpa, container, value, resource })
+                if vpa == timeline.vpa
+                    && **container == *series.container
+                    && *resource == series.resource =>
+            {
+                Some(value.name())
+            }
+            _ => None,
         };
-        let found = mark.first.fields.iter().find_map(|it| Some((value(&it.field)?, it)));
-        if let Some((value, it)) = found {
-            let it = with_units(it, series.resource);
-            flags.insert(index, format!("{value}: {}", mark.values(&it)));
+        let found = mark.first.fields.iter().find_map(|it| Some((value(it)?, it)));
+        if let Some((value, difference)) = found {
+            let difference = with_units(difference, series.resource);
+            flags.insert(index, format!("{value}: {}", mark.values(&difference)));
         }
     }
     if flags.is_empty() {

@@ -10,7 +10,6 @@ mod events;
 mod series;
 mod ticks;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -30,12 +29,11 @@ use kube_autoscaler_models::vpa::{ObjectName, Snapshot};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
 use kube_lockstep_scenario::vpa::{VpaScenario, VpaTimelineEvent};
+use kube_lockstep_sim::compare::Controller;
 use kube_lockstep_sim::run::recommender::{
     ChartedRun, FreeRecommenderRun, charted_recommender_run,
 };
-use kube_lockstep_sim::run::{
-    FreeRun, Outcome, PodChange, Verdict, divergence_of_recommender, explained_free_run,
-};
+use kube_lockstep_sim::run::{FreeRun, HpaRun, Outcome, PodChange, Verdict, explained_free_run};
 
 /// The amounts of a container of which each tick has a derivation: target and both bounds of cpu
 /// and memory.
@@ -67,19 +65,19 @@ pub(super) struct VpaRun<'a> {
 impl<'a> VpaRun<'a> {
     /// The run of an engine; `None` if the outcome has no run of the recommender.
     pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Option<VpaRun<'a>> {
-        let run = outcome.recommender.as_deref()?;
-        let divergence = match &outcome.verdict {
-            Verdict::Diverges(divergence) => Some(divergence),
+        let run = outcome.recommender()?;
+        let model = match outcome.hpa() {
+            Some(HpaRun { scenario, .. }) => {
+                Model::BesideHpa { scenario, release: outcome.release.parse().ok()? }
+            }
+            None => Model::Alone(outcome.release.parse().ok()?),
+        };
+        let mark = match &outcome.verdict {
+            Verdict::Diverges(first) if first.controller == Controller::Recommender => {
+                Some(Mark::diverges(first, &outcome.engine))
+            }
             _ => None,
         };
-        let (model, divergence) = match &outcome.scenario {
-            Some(scenario) => {
-                let model = Model::BesideHpa { scenario, release: outcome.release.parse().ok()? };
-                (model, divergence.and_then(divergence_of_recommender).map(Cow::Owned))
-            }
-            None => (Model::Alone(outcome.release.parse().ok()?), divergence.map(Cow::Borrowed)),
-        };
-        let mark = divergence.map(|first| Mark::diverges(first, &outcome.engine));
         let observed = Observed { scenario: &run.scenario, snapshots: &run.snapshots, mark };
         observed.run(model, detail)
     }

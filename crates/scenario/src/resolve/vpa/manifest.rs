@@ -1,4 +1,4 @@
-//! Manifests of VPAs and their checkpoints: the schema of the CRD (`custom_resource`), the rules of
+//! Manifests of VPAs and their checkpoints: the schema of the CRD (`api_schema`), the rules of
 //! the VPA's admission webhook, and the values that this program requires.
 //!
 //! Upstream: `pkg/admission-controller/resource/vpa/validation.go`
@@ -13,7 +13,7 @@ use super::super::cursor::{At, Problems};
 use super::super::hpa::only_object;
 use super::super::metadata::VALID_NAMESPACE;
 use super::super::values::quantity;
-use crate::custom_resource::{Checked, check_vpa};
+use crate::api_schema::{Checked, check_vpa};
 use crate::decode::{Decoded, Nulls, decode_all};
 use crate::diagnostic::Diagnostic;
 use crate::error::{suggest, unreadable};
@@ -159,10 +159,10 @@ fn inline_or_file<T>(
         problems.plain(file, format!("expected a path, found {}", node.describe()));
         return None;
     };
-    let text = match read(path) {
+    let text = match read.read(path) {
         Ok(text) => text,
         Err(why) => {
-            problems.add_at(file, unreadable(path, why));
+            problems.add_at(file, unreadable(path, why, read.syntax));
             return None;
         }
     };

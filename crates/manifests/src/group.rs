@@ -1,0 +1,361 @@
+//! Drafts of scenarios: of HPAs with the same target, of a VPA, or of HPAs and the VPA that changes
+//! their pods.
+
+use serde_json::{Map, Value};
+
+use super::hpa::Hpa;
+use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
+use super::objects::Object;
+use super::pods::Pods;
+use super::recommender::Vpa;
+use super::select::Values;
+use super::target::{
+    DraftTarget, apply_requests, check_containers, check_requests_of_containers, fill_requests,
+    missing_target, named_containers, namespace_note, read_target, startup,
+};
+use super::units::Loaded;
+use super::usage::{self, Usage};
+use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Missing};
+use kube_autoscaler_models::api::MetricSpec;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::kinds::API_VERSION;
+use kube_lockstep_scenario::metrics::Metrics;
+use kube_lockstep_scenario::raw::{AnyManifest, ScenarioFile, Workload};
+use kube_lockstep_scenario::resolve::{Reader, recorded_length, usual_pod};
+use kube_lockstep_scenario::workload::ScaleDownOrder;
+use kube_lockstep_scenario::write;
+
+/// The length of a prediction of a VPA without a recorded load: the recommender remembers about
+/// eight days.
+const DAYS: Span = Span::from_mins(8 * 24 * 60);
+
+/// The least length of a prediction of an HPA and a VPA without a recorded load: the bounds of the
+/// recommendation become narrow, and pods are evicted.
+const JOINT: Span = Span::from_mins(24 * 60);
+
+/// The autoscalers of one scenario, which have the same target: HPAs, a VPA, or HPAs and the VPA
+/// that changes their pods.
+pub(super) struct Group<'a> {
+    pub(super) hpas: &'a [Hpa],
+    pub(super) vpa: Option<&'a Vpa>,
+}
+
+/// The pods of a group and their loads.
+pub(super) struct Mapped {
+    pub(super) target: DraftTarget,
+    pub(super) pods: Pods,
+    /// The replicas at the start. None: neither the target nor the options set them.
+    pub(super) replicas: Option<i32>,
+    pub(super) metrics: Metrics,
+    pub(super) until: Span,
+    pub(super) used_loads: Vec<usize>,
+    pub(super) missing: Vec<Missing>,
+    pub(super) notes: Vec<String>,
+    /// Notes on the manifest of the target.
+    pub(super) of_target: Vec<String>,
+}
+
+/// The files and values that drafts are made from.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) options: &'a DraftOptions,
+    pub(super) values: &'a Values,
+    pub(super) read: Reader<'a>,
+}
+
+impl Group<'_> {
+    /// The kind of the first autoscaler.
+    fn kind(&self) -> AutoscalerKind {
+        if self.hpas.is_empty() { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }
+    }
+
+    fn names(&self) -> Vec<HpaName> {
+        let of_hpas = self.hpas.iter().map(|hpa| hpa.name.clone());
+        of_hpas.chain(self.vpa.map(Vpa::full_name)).collect()
+    }
+
+    fn target(&self, object: Option<&Object>) -> DraftTarget {
+        let of_hpa = self
+            .hpas
+            .first()
+            .map(|Hpa { name, hpa, .. }| (&*hpa.target.kind, &*hpa.target.name, &name.namespace));
+        let of_vpa = self
+            .vpa
+            .map(|Vpa { namespace, vpa, .. }| (&*vpa.target.kind, &*vpa.target.name, namespace));
+        let (kind, name, namespace) = of_hpa.or(of_vpa).unwrap_or(("", "", &None));
+        DraftTarget {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            namespace: namespace.clone(),
+            containers: Vec::new(),
+            object: object.cloned(),
+        }
+    }
+
+    /// Maps the loads to the metrics of the autoscalers.
+    pub(super) fn map(
+        &self,
+        object: Option<&Object>,
+        sources: Sources<'_>,
+    ) -> Result<Mapped, DraftError> {
+        let Sources { options, values, .. } = sources;
+        let (names, mut target) = (self.names(), self.target(object));
+        let pods = object.map(|target| read_target(target, self.kind())).transpose()?;
+        let mut pods = pods.unwrap_or_default();
+        target.containers = check_containers(&pods, &target.to_string(), &names, values)?;
+        self.complete(&mut pods, &names, sources)?;
+        let of_hpas: Vec<MetricSpec> =
+            self.hpas.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
+        let context = usage::Context {
+            autoscalers: &names,
+            of_hpas: &of_hpas,
+            has_hpa: !self.hpas.is_empty(),
+            vpa: self.vpa,
+            has_target: object.is_some(),
+            containers: &target.containers,
+            examples: options.examples,
+        };
+        let mut usage = Usage::new(&values.loads, &mut pods, context);
+        let metrics = usage.map();
+        let Usage { used: used_loads, missing: of_usage, notes, of_target, .. } = usage;
+        let until = self.end(&used_loads, sources)?;
+        let missing = if object.is_none() && options.replicas.is_none() {
+            missing_target(&target, self.kind(), of_usage)
+        } else {
+            of_usage
+        };
+        let replicas = options.replicas.or(pods.replicas);
+        Ok(Mapped { target, pods, replicas, metrics, until, used_loads, missing, notes, of_target })
+    }
+
+    /// Completes the pods by the options, and checks that these fit the pods.
+    fn complete(
+        &self,
+        pods: &mut Pods,
+        names: &[HpaName],
+        Sources { options, values, .. }: Sources<'_>,
+    ) -> Result<(), DraftError> {
+        let is_vpa_alone = self.hpas.is_empty();
+        if is_vpa_alone && pods.containers.is_empty() {
+            pods.containers = named_containers(&values.loads);
+        }
+        if self.vpa.is_some() {
+            check_requests_of_containers(pods, names, &values.requests)?;
+        }
+        apply_requests(pods, names, &values.requests);
+        let most = self.hpas.iter().map(|hpa| hpa.hpa.max_replicas).max();
+        let most = most.or(options.replicas).or(pods.replicas).unwrap_or(1);
+        let usual = |resource: &str| usual_pod(resource).filter(|_| is_vpa_alone);
+        let loaded = Loaded {
+            pods,
+            autoscalers: names,
+            most_replicas: i64::from(most),
+            without_request: &usual,
+        };
+        loaded.check_units(&values.loads)
+    }
+
+    /// The end of a prediction that shows the used loads.
+    fn end(&self, used: &[usize], sources: Sources<'_>) -> Result<Span, DraftError> {
+        let Sources { options, values, read } = sources;
+        if let Some(until) = options.until {
+            return Ok(until);
+        }
+        let loads = || used.iter().map(|index| &values.loads[*index]);
+        let recorded = recorded_length(loads().filter_map(Load::recorded), read);
+        let recorded = recorded.map_err(DraftError::Options)?;
+        let last = loads().filter_map(Load::end).max();
+        Ok(match self.kind() {
+            AutoscalerKind::Vpa => end_of_vpa(last, recorded),
+            AutoscalerKind::Hpa => end_of_hpas(last, recorded, self.vpa.is_some()),
+        })
+    }
+
+    /// The workload. `ready`: the time after which new pods are ready.
+    fn workload(
+        &self,
+        mut pods: Pods,
+        replicas: i32,
+        ready: Option<Span>,
+        options: &DraftOptions,
+    ) -> Workload {
+        if options.examples {
+            let metrics = self.hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
+            fill_requests(&mut pods, metrics);
+        }
+        let target = &self.hpas[0].hpa.target;
+        // With a VPA, limits matter: its admission controller keeps requests within them, or
+        // changes both in proportion.
+        let mut workload = pods.to_workload(&target.name, replicas, self.vpa.is_some());
+        if target.kind == "StatefulSet" {
+            workload.scale_down_order = ScaleDownOrder::Newest;
+        }
+        workload.startup.ready = ready.or(workload.startup.ready);
+        workload
+    }
+
+    /// Notes on the target, and on the status of the objects.
+    fn manifest_notes(
+        &self,
+        target: Option<&Object>,
+        mut of_target: Vec<String>,
+    ) -> Vec<Diagnostic> {
+        let rollout = target.and_then(|it| Some((it.name(), it.rollout_strategy()?)));
+        of_target.extend(rollout.map(|(name, strategy)| {
+            format!(
+                "the strategy `{strategy}` of Rollout {name} is ignored: the prediction assumes \
+                 that no update is in progress, and that all pods are of one version"
+            )
+        }));
+        let mut notes = target.map_or_else(Vec::new, |target| target.notes(of_target));
+        notes.extend(self.hpas[0].object.notes(Vec::from_iter(self.status_note(target))));
+        notes
+    }
+
+    /// A note on the status of the objects, as in a list that `kubectl get` prints.
+    fn status_note(&self, target: Option<&Object>) -> Option<String> {
+        let hpas = self
+            .hpas
+            .iter()
+            .filter(|hpa| hpa.has_status)
+            .map(|hpa| format!("HPA {}", hpa.hpa.name));
+        let vpa = self.vpa.filter(|vpa| vpa.has_status).map(|vpa| format!("VPA {}", vpa.vpa.name));
+        let target = target.filter(|it| it.has_status());
+        let target = target.map(|it| format!("{} {}", it.kind(), it.name()));
+        let names: Vec<String> = hpas.chain(vpa).chain(target).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "the status of {} is ignored: at the start, all pods are ready, and there are no \
+                 earlier metrics and recommendations",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// The end of a prediction of HPAs, or of HPAs and a VPA: `last` is the end of the loads that are not
+/// recorded.
+fn end_of_hpas(last: Option<Span>, recorded: Option<Span>, has_vpa: bool) -> Span {
+    let end = last.max(recorded).filter(|end| *end > Span::ZERO);
+    let end = end.unwrap_or(AFTER_THE_LAST_CHANGE);
+    if has_vpa && recorded.is_none() { end.max(JOINT) } else { end }
+}
+
+/// The end of a prediction of a VPA alone.
+fn end_of_vpa(last: Option<Span>, recorded: Option<Span>) -> Span {
+    // A load that changes until the usual end needs no time after it.
+    let later = last.filter(|last| last.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0);
+    recorded.or(later).unwrap_or(DAYS)
+}
+
+/// Drafts the scenario of HPAs that scale the same target, and of the VPA that changes its pods.
+pub(super) fn of_hpas(
+    group: &Group<'_>,
+    target: Option<&Object>,
+    sources: Sources<'_>,
+) -> Result<Draft, DraftError> {
+    let first = &group.hpas[0];
+    let Sources { options, values, .. } = sources;
+    let mapped = group.map(target, sources)?;
+    let Mapped { pods, metrics, until, used_loads, replicas, mut missing, mut notes, .. } = mapped;
+    let mut of_target = Vec::new();
+    if replicas.is_none() && target.is_some() {
+        let what =
+            format!("{} sets no replicas, so it starts with 1; see --replicas", mapped.target);
+        of_target.push(what);
+    }
+    of_target.extend(namespace_note(first, target));
+    of_target.extend(mapped.of_target);
+    let loads: Vec<&Load> = used_loads.iter().map(|index| &values.loads[*index]).collect();
+    notes.extend(group.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(&pods, &loads)));
+    let ready = startup(&pods, options, &mut of_target);
+    let workload = group.workload(pods, replicas.unwrap_or(1), ready, options);
+    missing.dedup();
+    Ok(Draft {
+        kind: AutoscalerKind::Hpa,
+        name: first.name.to_string(),
+        file: first.object.file.clone(),
+        line: first.object.node.line,
+        notes,
+        manifest_notes: group.manifest_notes(target, of_target),
+        missing,
+        fields: fields_of(group, options, workload, metrics, until),
+        until,
+        used_loads,
+        hpas: group.hpas.to_vec(),
+        has_vpa: group.vpa.is_some(),
+        target: mapped.target,
+    })
+}
+
+/// The fields of the scenario.
+fn fields_of(
+    group: &Group<'_>,
+    options: &DraftOptions,
+    workload: Workload,
+    metrics: Metrics,
+    until: Span,
+) -> Map<String, Value> {
+    let manifests = group.hpas.iter().map(|hpa| AnyManifest(hpa.hpa.manifest.clone()));
+    let mut hpas: Vec<AnyManifest> = manifests.collect();
+    let mut fields = write::fields(&ScenarioFile {
+        api_version: API_VERSION.to_owned(),
+        kind: "Scenario".to_owned(),
+        requirement: requirement(group),
+        controller: options.flags.field(),
+        hpa: if hpas.len() == 1 { hpas.pop() } else { None },
+        hpas,
+        workload,
+        metrics,
+        until: Time::ZERO + until,
+        ..ScenarioFile::default()
+    });
+    // The VPA follows the HPAs.
+    let before = fields.keys().take_while(|name| *name != "workload").count();
+    for (name, value) in group.vpa.iter().flat_map(|vpa| write::fields(&vpa.fields())) {
+        fields.shift_insert(before, name, value);
+    }
+    fields
+}
+
+/// `HPA web scales Deployment web from 2 to 10 replicas.`
+fn requirement(Group { hpas, vpa }: &Group<'_>) -> String {
+    let target = &hpas[0].hpa.target;
+    let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.hpa.name).collect();
+    let (subject, verb) = match names.as_slice() {
+        [only] => (format!("HPA {only}"), "scales"),
+        several => (format!("HPAs {}", several.join(", ")), "scale"),
+    };
+    let least = hpas.iter().map(|hpa| hpa.hpa.min_replicas).min().unwrap_or(1);
+    let most = hpas.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
+    let of_vpa = vpa.map_or_else(String::new, |vpa| {
+        format!(", and VPA {} sets the requests of its pods", vpa.vpa.name)
+    });
+    let (kind, name) = (&target.kind, &target.name);
+    format!("{subject} {verb} {kind} {name} from {least} to {most} replicas{of_vpa}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_joint_prediction_lasts_a_day_unless_a_load_is_longer_or_recorded() {
+        let (short, long) = (Span::from_mins(10), Span::from_mins(48 * 60));
+        assert_eq!(end_of_hpas(Some(short), None, true), JOINT);
+        assert_eq!(end_of_hpas(Some(long), None, true), long);
+        assert_eq!(end_of_hpas(None, Some(short), true), short);
+        assert_eq!(end_of_hpas(Some(short), None, false), short);
+    }
+
+    #[test]
+    fn the_prediction_of_a_vpa_lasts_eight_days_unless_a_load_is_longer_or_recorded() {
+        let (short, long) = (Span::from_mins(10), Span(2 * DAYS.0));
+        assert_eq!(end_of_vpa(None, None), DAYS);
+        assert_eq!(end_of_vpa(Some(short), None), DAYS);
+        assert_eq!(end_of_vpa(Some(DAYS), None), DAYS);
+        assert_eq!(end_of_vpa(Some(long), None), long);
+        assert_eq!(end_of_vpa(Some(long), Some(short)), short);
+    }
+}

@@ -1,0 +1,273 @@
+//! The autoscalers of manifests that the user selects, and those of loads and requests.
+
+use std::collections::BTreeSet;
+
+use super::hpa::{Hpa, metric_name};
+use super::load::{HpaName, Load, RequestOption, Subject};
+use super::objects::{ManifestFile, Object, Objects};
+use super::recommender::Vpa;
+use super::target::read_target;
+use super::{AutoscalerKind, DraftError, DraftOptions, Selected};
+use kube_lockstep_scenario::diagnostic::{Diagnostic, Hint};
+use kube_lockstep_scenario::error::{DistinctProblems, Error, similar};
+use kube_lockstep_scenario::recording;
+
+/// The kinds of the autoscalers.
+const KINDS: [&str; 2] = ["HorizontalPodAutoscaler", "VerticalPodAutoscaler"];
+
+/// Rejects manifests without an autoscaler of a supported kind.
+pub(super) fn check_kinds(
+    objects: &Objects,
+    files: &[ManifestFile],
+    options: &DraftOptions,
+) -> Result<(), DraftError> {
+    let supports_vpas = options.vpas != Selected::Unsupported;
+    if !objects.hpas.is_empty() || (supports_vpas && !objects.vpas.is_empty()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    let kinds = match supports_vpas {
+        true => "HorizontalPodAutoscaler and no VerticalPodAutoscaler",
+        false => "HorizontalPodAutoscaler",
+    };
+    if let Some(what) = empty(objects, files) {
+        return Err(DraftError::Options(Diagnostic::new(what).hint(PRINTS_MANIFESTS)));
+    }
+    let what = format!("there is no {kinds} in {}", names.join(", "));
+    let hint = match (supports_vpas, objects.vpas.first()) {
+        (false, Some(_)) => {
+            Some("VPAs are not supported here; `kube-lockstep predict` supports them")
+        }
+        _ => None,
+    };
+    let hint = hint.map(Hint::from).or_else(|| kinds_hint(objects).map(Hint::from));
+    Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)))
+}
+
+/// The message that the files contain nothing but comments. None: they contain something.
+fn empty(objects: &Objects, files: &[ManifestFile]) -> Option<String> {
+    let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
+    let has_content = |file: &ManifestFile| file.text.lines().any(is_content);
+    if !objects.others.is_empty() || !objects.vpas.is_empty() || files.iter().any(has_content) {
+        return None;
+    }
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    Some(format!("{} {} empty", names.join(", "), if names.len() == 1 { "is" } else { "are" }))
+}
+
+/// The source of manifests, in hints.
+const PRINTS_MANIFESTS: &str = "`kubectl get hpa,deployment -o yaml` prints some";
+
+/// The kinds of the manifests if none is an HPA; one of them may be misspelled.
+fn kinds_hint(objects: &Objects) -> Option<String> {
+    let kinds: BTreeSet<String> = objects.others.iter().map(Object::kind).collect();
+    if kinds.contains("Kustomization") {
+        let build = "`kubectl kustomize DIR | kube-lockstep predict -f -`";
+        return Some(format!("a Kustomization only names manifests: {build} reads its output"));
+    }
+    let misspelled = |object: &Object| {
+        let (place, kind) = (object.place(), object.kind());
+        let hint = similar(&kind, KINDS)?;
+        Some(format!("{place}: the kind {kind} is unknown: {hint}"))
+    };
+    match objects.others.iter().find_map(misspelled) {
+        Some(misspelled) => Some(misspelled),
+        None if kinds.is_empty() => {
+            Some(format!("there are no objects of the Kubernetes API; {PRINTS_MANIFESTS}"))
+        }
+        None => Some(format!("only these kinds were found: {}", Vec::from_iter(kinds).join(", "))),
+    }
+}
+
+/// The selected autoscalers of a kind.
+pub(super) fn select<'o>(
+    objects: &'o [Object],
+    selected: &Selected,
+    kind: AutoscalerKind,
+) -> Result<Vec<&'o Object>, DraftError> {
+    let patterns = match selected {
+        Selected::All => return Ok(objects.iter().collect()),
+        Selected::None | Selected::Unsupported => return Ok(Vec::new()),
+        Selected::Named(patterns) => patterns,
+    };
+    let matches = |pattern: &str, object: &Object| {
+        recording::matches(pattern, &object.name())
+            || recording::matches(pattern, &object.full_name())
+    };
+    let is_unknown = |pattern: &&String| !objects.iter().any(|object| matches(pattern, object));
+    if let Some(pattern) = patterns.iter().find(is_unknown) {
+        let names: Vec<String> = objects.iter().map(Object::full_name).collect();
+        let intro = format!("the {kind}s are");
+        let hint = among(pattern, &intro, names.iter().map(String::as_str));
+        let problem = Diagnostic::new(format!("there is no {kind} {pattern}")).with_hint(hint);
+        return Err(DraftError::Options(problem));
+    }
+    let is_selected = |object: &&Object| patterns.iter().any(|pattern| matches(pattern, object));
+    Ok(objects.iter().filter(is_selected).collect())
+}
+
+/// Rejects autoscalers of one name, of which only one can exist in a cluster.
+pub(super) fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(), DraftError> {
+    for (index, object) in objects.iter().enumerate() {
+        let is_same = |other: &&&Object| other.full_name() == object.full_name();
+        let Some(first) = objects[..index].iter().find(is_same) else { continue };
+        // Without a name, the manifest is invalid, which its own error says.
+        if object.name().is_empty() {
+            continue;
+        }
+        let what = format!("{kind} {} is also in {}", object.full_name(), first.place());
+        let problem = Diagnostic::new(what).at_node(&object.node).hint(ONE_OF_A_NAME);
+        return Err(object.problems(vec![problem]).into());
+    }
+    Ok(())
+}
+
+/// The hint for manifests of the same object.
+pub(super) const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example \
+                             a base whose overlay is read as well";
+
+/// The loads and requests of the options. Their names are complete: in `a:b`, `a` is an autoscaler, or
+/// `a:b` is a metric.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    pub(super) loads: Vec<Load>,
+    pub(super) requests: Vec<RequestOption>,
+}
+
+impl Values {
+    /// The names of loads and requests.
+    pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        let of_loads = self.loads.iter().map(|load| &load.subject);
+        of_loads.chain(self.requests.iter().map(|request| &request.subject))
+    }
+}
+
+/// Finds the autoscalers of loads and requests (`web:cpu`). Colons in names of metrics are kept.
+pub(super) fn find_autoscalers(
+    hpas: &[Hpa],
+    vpas: &[Vpa],
+    objects: &Objects,
+    options: &DraftOptions,
+) -> Result<Values, DraftError> {
+    let (loads, requests) = (options.loads.clone(), options.requests.clone());
+    let mut values = Values { loads, requests };
+    let known: Vec<HpaName> =
+        hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(Vpa::full_name)).collect();
+    let metrics: BTreeSet<&str> =
+        hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
+    let of_loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));
+    let of_requests = values.requests.iter_mut();
+    let of_requests = of_requests.map(|request| ("--request", &mut request.subject));
+    for (flag, subject) in of_loads.chain(of_requests) {
+        let Some(hpa) = &subject.hpa else { continue };
+        let whole = format!("{hpa}:{}", subject.name);
+        let is_known = known.iter().any(|it| it.is(hpa));
+        let not_selected = || objects.kind_of_autoscaler(hpa).filter(|_| !is_known);
+        if metrics.contains(&*whole) {
+            *subject = Subject { hpa: None, name: whole, ..subject.clone() };
+        } else if let Some(kind) = not_selected() {
+            let what = format!("{flag} {subject}: {kind} {hpa} is not selected");
+            let select = format!("--{}", kind.to_string().to_lowercase());
+            let hint = format!("leave out this {flag}, or add `{select} {hpa}`");
+            return Err(DraftError::Options(Diagnostic::new(what).hint(hint)));
+        } else if !is_known && !subject.is_resource() {
+            *subject = Subject { hpa: None, name: whole, ..subject.clone() };
+        } else if !is_known {
+            let names: Vec<String> = known.iter().map(HpaName::to_string).collect();
+            let hint = among(hpa, "the autoscalers are", names.iter().map(String::as_str));
+            let kind = if vpas.is_empty() { "HPA" } else { "HPA or VPA" };
+            let what = format!("{flag} {subject}: there is no {kind} {hpa}");
+            return Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)));
+        }
+    }
+    for (index, load) in values.loads.iter().enumerate() {
+        if values.loads[..index].iter().any(|other| other.subject == load.subject) {
+            let what = format!("--load {} is given twice", load.subject);
+            let hint = "each metric has one load: add the values up";
+            return Err(DraftError::Options(Diagnostic::new(what).hint(hint)));
+        }
+    }
+    Ok(values)
+}
+
+/// `did you mean …?`, or all names.
+pub(super) fn among<'n>(
+    typed: &str,
+    intro: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<Hint> {
+    let names: Vec<&str> = names.into_iter().collect();
+    let all = || (!names.is_empty()).then(|| format!("{intro} {}", names.join(", ")).into());
+    similar(typed, names.iter().copied()).or_else(all)
+}
+
+/// The problems of all invalid manifests, in the order in which they are found.
+#[derive(Default)]
+pub(super) struct Invalid {
+    problems: DistinctProblems,
+}
+
+impl Invalid {
+    /// Adds the problems of a manifest, each with its file.
+    pub(super) fn add(&mut self, error: Error) {
+        for problem in error.problems {
+            // An HPA and a VPA can have the same target.
+            self.problems.add(match problem.file() {
+                Some(_) => problem,
+                None => problem.in_file(&error.path),
+            });
+        }
+    }
+
+    /// The valid autoscalers of a kind. The target of an invalid one is checked too, so that all
+    /// errors are reported at once.
+    pub(super) fn valid<T>(
+        &mut self,
+        autoscalers: Vec<&Object>,
+        kind: AutoscalerKind,
+        read: impl Fn(&Object) -> Result<T, Error>,
+        others: &[Object],
+    ) -> Vec<T> {
+        let mut valid = Vec::new();
+        for autoscaler in autoscalers {
+            match read(autoscaler) {
+                Ok(it) => valid.push(it),
+                Err(error) => {
+                    self.add(error);
+                    let is_target = |object: &&Object| autoscaler.refers_to(kind, object);
+                    let targets = others.iter().filter(is_target);
+                    let errors = targets.filter_map(|target| read_target(target, kind).err());
+                    errors.for_each(|error| self.add(error));
+                }
+            }
+        }
+        valid
+    }
+
+    /// A result, unless a manifest is invalid.
+    ///
+    /// # Errors
+    /// If the manifests do not fit the options.
+    pub(super) fn note<T>(
+        &mut self,
+        result: Result<T, DraftError>,
+    ) -> Result<Option<T>, DraftError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(DraftError::Invalid(error)) => {
+                self.add(error);
+                Ok(None)
+            }
+            Err(error @ DraftError::Options(_)) => Err(error),
+        }
+    }
+
+    /// Fails if a manifest is invalid.
+    pub(super) fn check(self) -> Result<(), Error> {
+        let problems = self.problems.into_list();
+        match problems.first().and_then(Diagnostic::file).map(str::to_owned) {
+            Some(path) => Err(Error { path, problems }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Trace files: the recorded traces of a scenario on all releases.
+//!
+//! A file begins with the scenario, its hash, and the engine. A section for each behavior follows,
+//! newest release first: the builds of upstream that behave so, the hash of the trace, and the
+//! trace. The first section has the trace in full. Each other section has a patch of the trace
+//! above it.
+//!
+//! Each line of a trace is a JSON value; see `text` and `recommender`. A long one is broken into
+//! several lines, of which all but the first and the last are indented. Between lines, commas are
+//! left out, so that the last member of a list is not special in a patch.
+//!
+//! A patch consists of hunks. A hunk begins with the places to which it applies, as `@@ 15s+7 30s`:
+//! a time, and the number of lines below the first value at this time. Lines that are removed there
+//! follow after `-`, and the lines that replace them after `+`. `-... 20 more lines` stands for
+//! removed lines, too. If no line is removed, the others are inserted before the place.
+//!
+//! The program reads these files. Only the test suites can write them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+
+use super::header::{Build, Header};
+use super::text::TextError;
+
+/// The first word of the first line: the scenario's id and hash follow.
+pub const SCENARIO: &str = "scenario ";
+/// The first word of the second line: the engine's name follows.
+pub const ENGINE: &str = "engine ";
+/// The first word of a line of a section: a version and the hash of the sources follow.
+pub const RELEASE: &str = "release ";
+/// The first word of a line of a section: the hash of the trace follows.
+pub const BODY: &str = "body ";
+/// The start of a line with places of a hunk.
+pub const PLACES: &str = "@@ ";
+/// The start of a line that stands for further removed lines: their number follows.
+pub const MORE: &str = "-... ";
+/// The end of such a line.
+pub const MORE_LINES: &str = " more lines";
+
+/// The text of a trace file.
+#[derive(Debug)]
+pub struct TraceFile<'t> {
+    lines: Vec<&'t str>,
+    /// Newest release first.
+    sections: Vec<Section>,
+}
+
+/// The releases with one behavior.
+#[derive(Debug)]
+struct Section {
+    header: Header,
+    /// The lines below the header, as indices.
+    content: Range<usize>,
+}
+
+/// The change of a trace at one place.
+struct Edit {
+    /// The first line that is removed, or the line before which others are inserted, as an index.
+    at: usize,
+    /// The number of removed lines.
+    removed: usize,
+    /// The inserted lines, as indices into the file.
+    inserted: Range<usize>,
+}
+
+impl<'t> TraceFile<'t> {
+    /// Reads the headers of a file.
+    ///
+    /// # Errors
+    /// If the text is not a trace file.
+    pub fn new(text: &'t str) -> Result<TraceFile<'t>, TextError> {
+        let lines: Vec<&str> = text.lines().collect();
+        let (scenario, hash) = words(&lines, 0, SCENARIO)?;
+        let engine = after(&lines, 1, ENGINE)?;
+        let mut sections = Vec::new();
+        let mut next = 2;
+        while next < lines.len() {
+            let mut builds = Vec::new();
+            while lines.get(next).is_some_and(|line| line.starts_with(RELEASE)) {
+                let (version, sources) = words(&lines, next, RELEASE)?;
+                let version = version.parse().map_err(|what| error(next, what))?;
+                builds.push(Build { version, sources: sources.to_owned() });
+                next += 1;
+            }
+            builds.reverse();
+            let header = Header {
+                scenario: scenario.to_owned(),
+                hash: hash.to_owned(),
+                body: after(&lines, next, BODY)?.to_owned(),
+                engine: engine.to_owned(),
+                builds,
+            };
+            let start = next + 1;
+            let below = lines.iter().skip(start);
+            next = start + below.take_while(|line| !line.starts_with(RELEASE)).count();
+            sections.push(Section { header, content: start..next });
+        }
+        Ok(TraceFile { lines, sections })
+    }
+
+    /// The headers of the traces, newest release first.
+    pub fn headers(&self) -> impl Iterator<Item = &Header> {
+        self.sections.iter().map(|section| &section.header)
+    }
+
+    /// The broken lines of the traces, newest release first; see [`unbroken`].
+    ///
+    /// # Errors
+    /// If a patch does not apply.
+    pub fn traces(&self) -> impl Iterator<Item = Result<Vec<&'t str>, TextError>> {
+        let mut newer: Option<Vec<&'t str>> = None;
+        self.sections.iter().map(move |section| {
+            let lines = match &newer {
+                None => self.lines[section.content.clone()].to_vec(),
+                Some(newer) => self.patched(newer, section)?,
+            };
+            newer = Some(lines.clone());
+            Ok(lines)
+        })
+    }
+
+    fn patched(&self, newer: &[&'t str], section: &Section) -> Result<Vec<&'t str>, TextError> {
+        let places = places(newer);
+        let by_place: HashMap<&Place<'_>, usize> =
+            places.iter().enumerate().map(|(line, place)| (place, line)).collect();
+        let mut edits = Vec::new();
+        let mut next = section.content.start;
+        while next < section.content.end {
+            next = self.read_hunk(next, newer, &by_place, &mut edits)?;
+        }
+        // Lines are inserted before a place, also if the line at this place is removed.
+        edits.sort_by_key(|edit: &Edit| (edit.at, edit.removed));
+        let mut body = Vec::new();
+        let mut kept = 0;
+        for Edit { at, removed, inserted } in edits {
+            // `read_hunk` checked that the lines exist.
+            body.extend(newer.iter().take(at).skip(kept));
+            body.extend(self.lines[inserted].iter().map(|line| &line[1..]));
+            kept = at + removed;
+        }
+        body.extend(newer.iter().skip(kept));
+        Ok(body)
+    }
+
+    /// Reads the hunk that begins at a line of the file. Returns the line after it.
+    fn read_hunk(
+        &self,
+        start: usize,
+        newer: &[&str],
+        by_place: &HashMap<&Place<'_>, usize>,
+        edits: &mut Vec<Edit>,
+    ) -> Result<usize, TextError> {
+        let end_of = |from: usize, sign: &str| {
+            let lines = self.lines.iter().skip(from);
+            from + lines.take_while(|line| line.starts_with(sign)).count()
+        };
+        let first = end_of(start, PLACES);
+        if first == start {
+            return Err(error(start, format!("expected a line that begins with `{PLACES}`")));
+        }
+        let inserted = end_of(first, "-");
+        let end = end_of(inserted, "+");
+        for line in start..first {
+            for text in self.lines[line][PLACES.len()..].split(' ') {
+                let place = Place::read(text).and_then(|place| by_place.get(&place).copied());
+                let at = place.ok_or_else(|| error(line, format!("there is no line {text}")))?;
+                let removed = self.removed(first..inserted, newer, at)?;
+                edits.push(Edit { at, removed, inserted: inserted..end });
+            }
+        }
+        Ok(end)
+    }
+
+    /// The number of lines that a hunk removes at a place.
+    fn removed(&self, hunk: Range<usize>, newer: &[&str], at: usize) -> Result<usize, TextError> {
+        let mut removed = 0;
+        for line in hunk {
+            let text = self.lines[line];
+            let more = text.strip_prefix(MORE).and_then(|text| text.strip_suffix(MORE_LINES));
+            removed += match more {
+                Some(more) => more.parse().map_err(|_| not_applicable(line))?,
+                None if newer.get(at + removed) == Some(&&text[1..]) => 1,
+                None => return Err(not_applicable(line)),
+            };
+            if at + removed > newer.len() {
+                return Err(not_applicable(line));
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// A line of a trace, as a patch names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place<'t> {
+    /// The time in the trace; empty above the first time.
+    time: &'t str,
+    /// The number of lines below the first value at this time.
+    below: usize,
+}
+
+impl<'t> Place<'t> {
+    fn read(text: &'t str) -> Option<Place<'t>> {
+        match text.split_once('+') {
+            Some((time, below)) => Some(Place { time, below: below.parse().ok()? }),
+            None => Some(Place { time: text, below: 0 }),
+        }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.below {
+            0 if !self.time.is_empty() => f.write_str(self.time),
+            below => write!(f, "{}+{below}", self.time),
+        }
+    }
+}
+
+/// The places of the lines of a trace, and the place after the last line.
+#[must_use]
+pub fn places<'t>(lines: &[&'t str]) -> Vec<Place<'t>> {
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    let mut places = Vec::new();
+    let (mut time, mut start) = ("", 0);
+    for (index, line) in lines.iter().enumerate() {
+        let value = line.strip_prefix('{').and_then(|value| value.split_once(r#""at":""#));
+        if let Some((at, _)) = value.and_then(|(_, at)| at.split_once('"'))
+            && known.insert(at, index).is_none()
+        {
+            (time, start) = (at, index);
+        }
+        places.push(Place { time, below: index - start });
+    }
+    places.push(Place { time, below: lines.len() - start });
+    places
+}
+
+/// The text of a trace, in which each value has one line.
+#[must_use]
+pub fn unbroken(lines: &[&str]) -> String {
+    let mut text = String::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for line in lines {
+        if line.starts_with('{') {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+        } else {
+            let is_first = text.ends_with(['{', '[']);
+            let is_end = line.trim_start_matches(' ').starts_with(['}', ']']);
+            if !is_first && !is_end {
+                text.push(',');
+            }
+        }
+        text.push_str(line.trim_start_matches(' '));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// The text after the first word of a line.
+fn after<'t>(lines: &[&'t str], index: usize, word: &str) -> Result<&'t str, TextError> {
+    let rest = lines.get(index).and_then(|line| line.strip_prefix(word));
+    rest.ok_or_else(|| error(index, format!("expected a line that begins with `{}`", word.trim())))
+}
+
+/// The two texts after the first word of a line.
+fn words<'t>(lines: &[&'t str], index: usize, word: &str) -> Result<(&'t str, &'t str), TextError> {
+    let two = after(lines, index, word)?.rsplit_once(' ');
+    two.ok_or_else(|| error(index, format!("expected two texts after `{}`", word.trim())))
+}
+
+fn not_applicable(index: usize) -> TextError {
+    let what = "the newer releases have other lines than those that are removed here: the file was \
+                changed after it was recorded; restore it, or remove it and record the scenario \
+                again with `ci/record`";
+    error(index, what.to_owned())
+}
+
+/// An error in a line, given by its index.
+fn error(index: usize, what: String) -> TextError {
+    TextError { line: index + 1, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"scenario zero/one 6bf825dfc54411a9
+engine upstream
+release v1.37.2 d9daa65230ffd7ea
+body 1
+{"start":[]}
+{"reconcile":{"at":"0s","actions":[
+ {"a":1}
+ {"b":[
+  "one, {"
+  2
+ ]}
+]}}
+{"repeat":1}
+{"reconcile":{"at":"15s","actions":[
+ {"a":1}
+]}}
+release v1.36.5 3a7b52fa87c1e2f5
+release v1.35.8 90d5f8bc33c1d7a4
+body 2
+@@ 0s+1 15s+1
+- {"a":1}
++ {"a":2}
+@@ 0s+2
+- {"b":[
+-... 3 more lines
+@@ 15s+2
++ {"c":3}
+release v1.34.1 3a7b52fa87c1e2f5
+body 3
+@@ +0
+-{"start":[]}
+@@ 15s+4
++{"repeat":2}
+"#;
+
+    fn traces(text: &str) -> Result<Vec<String>, String> {
+        let file = TraceFile::new(text).map_err(|error| error.to_string())?;
+        let traces = file.traces().map(|lines| lines.map(|lines| unbroken(&lines)));
+        traces.collect::<Result<_, _>>().map_err(|error: TextError| error.to_string())
+    }
+
+    #[test]
+    fn older_traces_are_patches_of_newer_ones() {
+        let newest = "{\"start\":[]}\n\
+                      {\"reconcile\":{\"at\":\"0s\",\"actions\":[{\"a\":1},{\"b\":[\"one, {\",2]}]}}\n\
+                      {\"repeat\":1}\n\
+                      {\"reconcile\":{\"at\":\"15s\",\"actions\":[{\"a\":1}]}}\n";
+        let older = "{\"start\":[]}\n\
+                     {\"reconcile\":{\"at\":\"0s\",\"actions\":[{\"a\":2}]}}\n\
+                     {\"repeat\":1}\n\
+                     {\"reconcile\":{\"at\":\"15s\",\"actions\":[{\"a\":2},{\"c\":3}]}}\n";
+        let oldest = format!("{}{{\"repeat\":2}}\n", older.trim_start_matches("{\"start\":[]}\n"));
+        assert_eq!(traces(FILE), Ok(vec![newest.to_owned(), older.to_owned(), oldest]));
+    }
+
+    #[test]
+    fn sections_name_the_builds() {
+        let file = TraceFile::new(FILE).expect("a trace file");
+        let headers: Vec<&Header> = file.headers().collect();
+        let bodies: Vec<&str> = headers.iter().map(|header| header.body.as_str()).collect();
+        assert_eq!(bodies, ["1", "2", "3"]);
+        let Header { scenario, hash, engine, builds, .. } = headers[1];
+        assert_eq!((&**scenario, &**hash, &**engine), ("zero/one", "6bf825dfc54411a9", "upstream"));
+        let builds: Vec<String> = builds.iter().map(|build| build.version.to_string()).collect();
+        assert_eq!(builds, ["v1.35.8", "v1.36.5"], "oldest first");
+    }
+
+    #[test]
+    fn files_that_do_not_fit_together_are_errors() {
+        for (from, to, error) in [
+            ("scenario ", "", "line 1: expected a line that begins with `scenario`"),
+            ("body 2\n", "", "line 19: expected a line that begins with `body`"),
+            ("v1.36.5", "1.36", "line 17: expected a patch release such as v1.37.0 or vpa-1.8.0"),
+            ("@@ 15s+2", "@@ 16s+2", "line 26: there is no line 16s+2"),
+            ("@@ 0s+1 15s+1\n", "", "line 20: expected a line that begins with `@@ `"),
+            ("{\"a\":1}", "{\"a\":4}", "line 21: the newer releases have other lines than"),
+            ("-... 3", "-... 99", "line 25: the newer releases have other lines than"),
+        ] {
+            let text = FILE.replacen(from, to, 1);
+            let found = traces(&text).expect_err(error);
+            assert!(found.starts_with(error), "{found}");
+        }
+    }
+}
