@@ -97,7 +97,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The example of this page is compiled and run as a test. Those of docs/library.md are tests
-// themselves, which rustdoc would leave out: suites/library.rs compiles them.
+// themselves, which rustdoc would leave out: suites/live/library.rs compiles them.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/vpa.md")]
 mod page_on_vpas {}

@@ -351,9 +351,9 @@ fn recorded_engine(
     let found = format!("traces of {count} of {} scenarios", all.len());
     match count {
         0 => Check::new(State::Missing, name, found)
-            .hint("record them with `ci/record` (requires Go)"),
+            .hint("record them with `cargo xtask record` (requires Go)"),
         _ if count < all.len() => Check::new(State::Warning, name, found)
-            .hint("record the others with `ci/record` (requires Go)"),
+            .hint("record the others with `cargo xtask record` (requires Go)"),
         _ => Check::new(State::Ok, name, found),
     }
 }

@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 
 use super::Cli;
 
-/// To update `docs/cli.md`: `UPDATE_DOCS=1 cargo test --bin kube-lockstep`.
+/// To update `docs/cli.md`: `cargo xtask docs`.
 #[test]
 fn the_command_reference_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
@@ -16,10 +16,7 @@ fn the_command_reference_is_up_to_date() {
         fs::write(&path, &reference).expect("the reference can be written");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == reference,
-        "docs/cli.md is not the program's help; UPDATE_DOCS=1 cargo test --bin kube-lockstep"
-    );
+    assert!(written == reference, "docs/cli.md is not the program's help: run `cargo xtask docs`");
 }
 
 /// The reference of all commands for `docs/cli.md`.

@@ -5,7 +5,7 @@ use proptest::sample::Index;
 
 /// A change of a text.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub enum Change {
     DropLine(Index),
     RepeatLine(Index),
     SwapLines(Index, Index),
@@ -16,7 +16,7 @@ pub(super) enum Change {
 }
 
 /// A random change, by lines or by characters.
-pub(super) fn change() -> impl Strategy<Value = Change> {
+pub fn change() -> impl Strategy<Value = Change> {
     let index = any::<Index>;
     let word = prop_oneof![
         "[ -~]{1,6}",
@@ -46,7 +46,7 @@ pub(super) fn change() -> impl Strategy<Value = Change> {
 }
 
 /// The text after these changes.
-pub(super) fn changed(text: &str, changes: &[Change]) -> String {
+pub fn changed(text: &str, changes: &[Change]) -> String {
     let mut text: Vec<char> = text.chars().collect();
     for change in changes {
         let mut lines: Vec<String> =

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each suite uses some of the helpers")]
 
+pub mod damage;
 #[cfg(feature = "e2e")]
 pub mod foreign;
 #[cfg(feature = "e2e")]
@@ -61,6 +62,17 @@ pub fn write_program(path: &Path, script: &str) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::other(format!("{} can't be written", path.display()))),
     }
+}
+
+/// Fails if a generated file of the repository differs from this text. With `UPDATE_DOCS`, which
+/// `cargo xtask docs` sets, writes it.
+pub fn assert_generated(name: &str, text: &str) {
+    let path = repository().join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, text).expect("a generated file can be written");
+    }
+    let is_current = std::fs::read_to_string(&path).is_ok_and(|stored| stored == text);
+    assert!(is_current, "{name} is out of date: run `cargo xtask docs`");
 }
 
 /// Copies a file or a folder. Identical files are not written again.

@@ -18,7 +18,7 @@ use similar::TextDiff;
 
 use super::trace_file;
 
-/// The environment variable with which `ci/record` requests the recording of traces.
+/// The environment variable with which `cargo xtask record` requests the recording of traces.
 pub const RECORD: &str = "KUBE_LOCKSTEP_RECORD";
 
 /// The handling of a trace that differs from the recorded one.
@@ -142,7 +142,7 @@ fn compare_recorded(
     let difference = difference(&present, &wanted, release);
     Err(format!(
         "{id} is not as recorded on {prefix}{release}:\n{difference}\nIf upstream is right, record it with \
-         `ci/record --release {prefix}{release} {fixture}`, and review the diff."
+         `cargo xtask record --release {prefix}{release} {fixture}`, and review the diff."
     ))
 }
 
@@ -200,7 +200,7 @@ fn difference(present: &[Recording], wanted: &[Recording], release: MinorVersion
             format!("{} was recorded before the scenario changed", old.name())
         }
         (Some(old), Some(new)) if old.body() == new.body() => {
-            "its file has other headers than `ci/record` writes".to_owned()
+            "its file has other headers than `cargo xtask record` writes".to_owned()
         }
         (Some(old), Some(new)) => TextDiff::from_lines(old.body(), new.body())
             .unified_diff()

@@ -1,143 +1,199 @@
-//! Suites whose tests are known only at run time: they depend on the fixtures, on releases that an
+//! Programs whose tests are known only at run time: they depend on the fixtures, on releases that an
 //! environment variable names, or on programs that this machine may lack.
 //!
-//! A test that requires something that is not available is ignored, with the reason. The engines
-//! are built before the tests run, since that takes minutes and must be visible.
+//! A program has several suites; the name of a test begins with the name of its suite. What a test
+//! requires is made when the first test asks for it: a filter also selects what is built. A test
+//! that requires something that this machine lacks is ignored, with the reason.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, LazyLock};
 
 use kube_autoscaler_models::rules::{AnyReleases, Release, Releases};
 #[cfg(feature = "clusters")]
 use kube_lockstep_clusters::embedded;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_sim::engine::EngineError;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio_util::sync::CancellationToken;
 
-/// A suite that collects its tests, and then runs them.
+/// When the tests of a suite run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Together with those of other suites.
+    Together,
+    /// Concurrently, but not with those of other suites: they depend on real time.
+    Alone,
+    /// One at a time: they share a cluster, or depend on real time.
+    OneAtATime,
+}
+
+/// The name of a suite, when its tests run, and the function that adds them.
+pub type Entry = (&'static str, Order, fn(&mut Suite));
+
+/// A suite that collects its tests.
 pub struct Suite {
     name: &'static str,
     arguments: Arguments,
     trials: Vec<Trial>,
+    is_further: bool,
+    at_end: fn(),
 }
 
-/// Something that tests require.
+/// Runs the selected tests of these suites.
+pub fn run(suites: &[Entry]) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut together = Vec::new();
+    let mut separate = Vec::new();
+    for &(name, order, add_tests) in suites {
+        let arguments = arguments.clone();
+        let mut suite =
+            Suite { name, arguments, trials: Vec::new(), is_further: false, at_end: || {} };
+        add_tests(&mut suite);
+        assert_unique(&suite.trials);
+        if order == Order::Together || suite.arguments.list {
+            together.append(&mut suite.trials);
+        } else {
+            separate.push((order, suite));
+        }
+    }
+    let mut has_failed = libtest_mimic::run(&arguments, together).has_failed();
+    for (order, mut suite) in separate {
+        if order == Order::OneAtATime {
+            suite.arguments.test_threads = Some(1);
+        }
+        suite.trials.retain(|trial| !suite.arguments.is_filtered_out(trial));
+        if !suite.trials.is_empty() {
+            has_failed |= libtest_mimic::run(&suite.arguments, suite.trials).has_failed();
+            (suite.at_end)();
+        }
+    }
+    if has_failed { ExitCode::from(101) } else { ExitCode::SUCCESS }
+}
+
+/// A filter could not select one of two tests with the same name.
+fn assert_unique(trials: &[Trial]) {
+    let mut names = BTreeSet::new();
+    for trial in trials {
+        assert!(names.insert(trial.name()), "two tests have the name {}", trial.name());
+    }
+}
+
+/// Why something is not available.
 #[derive(Clone)]
-pub struct Requirement<T> {
-    value: Result<T, String>,
-    /// This machine lacks it: tests that require it are ignored. If it is broken, they fail.
-    is_missing: bool,
+enum Absence {
+    /// This machine lacks it: tests that require it are ignored.
+    Missing(String),
+    /// It can't be made: tests that require it fail.
+    Broken(String),
 }
 
-impl<T> Requirement<T> {
-    /// Whether this machine lacks it.
-    pub fn is_missing(&self) -> bool {
-        self.is_missing
+/// The function that makes a value.
+type Make<T> = Box<dyn FnOnce() -> Result<T, Absence> + Send>;
+
+/// Something that tests require, which is made when the first test asks for it.
+#[derive(Clone)]
+pub struct Requirement<T>(Arc<LazyLock<Result<T, Absence>, Make<T>>>);
+
+impl<T: Clone + Send + Sync + 'static> Requirement<T> {
+    fn new(make: impl FnOnce() -> Result<T, Absence> + Send + 'static) -> Requirement<T> {
+        Requirement(Arc::new(LazyLock::new(Box::new(make))))
+    }
+
+    fn get(&self) -> Result<T, Absence> {
+        LazyLock::force(&self.0).clone()
+    }
+
+    /// Makes another value of this one. If that fails, tests that require the value fail.
+    pub fn and_then<U: Clone + Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce(T) -> Result<U, String> + Send + 'static,
+    ) -> Requirement<U> {
+        let this = self.clone();
+        Requirement::new(move || make(this.get()?).map_err(Absence::Broken))
     }
 
     /// Converts the value.
-    pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Requirement<U> {
-        Requirement { value: self.value.map(form), is_missing: self.is_missing }
+    pub fn map<U: Clone + Send + Sync + 'static>(
+        &self,
+        form: impl FnOnce(T) -> U + Send + 'static,
+    ) -> Requirement<U> {
+        self.and_then(|value| Ok(form(value)))
     }
 
     /// Combines two requirements.
-    pub fn and<U>(self, other: Requirement<U>) -> Requirement<(T, U)> {
-        let is_missing = self.is_missing || other.is_missing;
-        let value = self.value.and_then(|value| other.value.map(|other| (value, other)));
-        Requirement { value, is_missing }
+    pub fn and<U: Clone + Send + Sync + 'static>(
+        &self,
+        other: &Requirement<U>,
+    ) -> Requirement<(T, U)> {
+        let (this, other) = (self.clone(), other.clone());
+        Requirement::new(move || Ok((this.get()?, other.get()?)))
     }
 
     /// Treats a missing value as broken.
-    pub fn required(self) -> Requirement<T> {
-        Requirement { is_missing: false, ..self }
-    }
-
-    /// The value, unless it is missing or broken.
-    pub fn get(self) -> Result<T, Failed> {
-        Ok(self.value?)
+    pub fn required(&self) -> Requirement<T> {
+        let this = self.clone();
+        Requirement::new(move || match this.get() {
+            Err(Absence::Missing(why)) => Err(Absence::Broken(why)),
+            other => other,
+        })
     }
 }
 
 impl Suite {
-    /// A suite with the arguments of the command line.
-    pub fn new(name: &'static str) -> Suite {
-        Suite { name, arguments: Arguments::from_args(), trials: Vec::new() }
+    /// Makes the tests that are added from here on one step further: they start cargo or a browser,
+    /// or build older releases. They are ignored, except with `--include-ignored`.
+    pub fn further(&mut self) {
+        self.is_further = true;
     }
 
-    /// A suite that runs its tests one at a time: they share a cluster, or depend on real time.
-    pub fn one_at_a_time(name: &'static str) -> Suite {
-        let mut suite = Suite::new(name);
-        suite.arguments.test_threads = Some(1);
-        suite
+    /// Sets what is called after the last test.
+    pub fn at_end(&mut self, at_end: fn()) {
+        self.at_end = at_end;
     }
 
-    /// The part of a name that selects tests.
-    pub fn filter(&self) -> Option<&str> {
-        self.arguments.filter.as_deref()
+    /// Returns true if the command line selects a test.
+    pub fn selects(&self, name: &str) -> bool {
+        !self.arguments.is_filtered_out(&Trial::test(self.full_name(name), || Ok(())))
     }
 
-    /// Writes a line to standard error.
-    pub fn say(&self, line: &str) {
-        say(self.name, line);
+    fn full_name(&self, name: &str) -> String {
+        format!("{}::{name}", self.name)
     }
 
-    /// Provides a value that tests require. If tests are only listed, nothing is made or ignored.
-    pub fn require<T>(
+    /// A value that tests require. It is missing if this machine has no Go to build it.
+    pub fn require<T: Clone + Send + Sync + 'static>(
         &self,
-        what: &str,
-        make: impl FnOnce() -> Result<T, EngineError>,
+        make: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
     ) -> Requirement<T> {
-        self.provide(what, make, |error| super::is_missing(&Err::<(), _>(error.clone())))
+        provide(make, |error| super::is_missing(&Err::<(), _>(error.clone())))
     }
 
     /// Like [`Suite::require`], for a value that this machine may lack even if it has Go.
-    pub fn require_if_available<T>(
+    pub fn require_if_available<T: Clone + Send + Sync + 'static>(
         &self,
-        what: &str,
-        make: impl FnOnce() -> Result<T, EngineError>,
+        make: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
     ) -> Requirement<T> {
-        self.provide(what, make, |error| matches!(error, EngineError::Unavailable { .. }))
+        provide(make, |error| matches!(error, EngineError::Unavailable { .. }))
     }
 
     /// Requires that this machine has something.
-    pub fn require_that(&self, what: &str, has: impl FnOnce() -> bool) -> Requirement<()> {
-        if self.arguments.list || has() {
-            return Requirement { value: Ok(()), is_missing: false };
-        }
-        self.say(&format!("tests that require {what} are ignored"));
-        Requirement { value: Err(format!("this machine lacks {what}")), is_missing: true }
-    }
-
-    fn provide<T>(
+    pub fn require_that(
         &self,
         what: &str,
-        make: impl FnOnce() -> Result<T, EngineError>,
-        is_missing: impl FnOnce(&EngineError) -> bool,
-    ) -> Requirement<T> {
-        if self.arguments.list {
-            let value = Err("tests are only listed".to_owned());
-            return Requirement { value, is_missing: false };
-        }
-        let made = make();
-        let is_missing = made.as_ref().err().is_some_and(is_missing);
-        if let Err(error) = &made {
-            let effect = if is_missing { "are ignored" } else { "fail" };
-            self.say(&format!("tests that require {what} {effect}: {error}"));
-        }
-        Requirement { value: made.map_err(|error| error.to_string()), is_missing }
+        has: impl FnOnce() -> bool + Send + 'static,
+    ) -> Requirement<()> {
+        let missing = Absence::Missing(format!("requires {what}"));
+        Requirement::new(move || if has() { Ok(()) } else { Err(missing) })
     }
 
     /// Upstream's engine of a release in virtual time, built if necessary.
     pub fn upstream(&self, release: Release) -> Requirement<PathBuf> {
-        self.require(&format!("upstream {release}"), || {
-            build::ensure(
-                build::Artifact::Host,
-                release,
-                &CancellationToken::new(),
-                &mut self.stages(),
-            )
+        let mut stages = stages(self.name);
+        self.require(move || {
+            build::ensure(build::Artifact::Host, release, &CancellationToken::new(), &mut stages)
         })
     }
 
@@ -146,37 +202,17 @@ impl Suite {
         &self,
         releases: impl Iterator<Item = Release>,
     ) -> Requirement<Vec<(Release, PathBuf)>> {
-        let mut all = Requirement { value: Ok(Vec::new()), is_missing: false };
-        for release in releases {
-            let Requirement { value, is_missing } = self.upstream(release);
-            all.is_missing |= is_missing;
-            match (&mut all.value, value) {
-                (Ok(programs), Ok(program)) => programs.push((release, program)),
-                (Ok(_), Err(error)) => all.value = Err(error),
-                (Err(_), _) => {}
-            }
-        }
-        all
+        let all: Vec<_> = releases.map(|release| (release, self.upstream(release))).collect();
+        Requirement::new(move || {
+            all.into_iter().map(|(release, program)| Ok((release, program.get()?))).collect()
+        })
     }
 
     /// The program of a control plane, built if necessary.
     #[cfg(feature = "clusters")]
     pub fn control_plane(&self, release: Release) -> Requirement<PathBuf> {
-        self.require(&format!("a control plane of {release}"), || {
-            embedded::ensure(release, &CancellationToken::new(), &mut self.stages())
-        })
-    }
-
-    /// Reports the progress of a build: each stage once, because the output is often a log.
-    fn stages(&self) -> impl FnMut(&str, Option<f64>) {
-        let (name, mut last) = (self.name, String::new());
-        move |what: &str, _| {
-            let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-            if stage != last {
-                say(name, &stage);
-                last = stage;
-            }
-        }
+        let mut stages = stages(self.name);
+        self.require(move || embedded::ensure(release, &CancellationToken::new(), &mut stages))
     }
 
     /// Adds a test.
@@ -184,31 +220,66 @@ impl Suite {
     where
         F: FnOnce() -> Result<(), Failed> + Send + 'static,
     {
-        self.trials.push(Trial::test(name, test));
-    }
-
-    /// Adds a test, which is ignored if `is_ignored`.
-    pub fn test_unless<F>(&mut self, is_ignored: bool, name: impl Into<String>, test: F)
-    where
-        F: FnOnce() -> Result<(), Failed> + Send + 'static,
-    {
-        let trial = Trial::test(name, test);
-        self.trials.push(trial.with_ignored_flag(is_ignored && !self.arguments.list));
+        self.add(name.into(), || test().map(|()| Completion::Completed));
     }
 
     /// Adds a test that requires something.
     pub fn test_with<T, F>(&mut self, required: &Requirement<T>, name: impl Into<String>, test: F)
     where
-        T: Clone + Send + 'static,
+        T: Clone + Send + Sync + 'static,
         F: FnOnce(T) -> Result<(), Failed> + Send + 'static,
     {
-        let (is_missing, value) = (required.is_missing, required.value.clone());
-        self.test_unless(is_missing, name, move || test(value?));
+        self.test_or_ignore(required, name, |value| test(value).map(|()| Completion::Completed));
     }
 
-    /// Runs the tests.
-    pub fn run(self) -> ExitCode {
-        libtest_mimic::run(&self.arguments, self.trials).exit_code()
+    /// Adds a test that requires something, and that can be ignored for other reasons, too.
+    pub fn test_or_ignore<T, F>(
+        &mut self,
+        required: &Requirement<T>,
+        name: impl Into<String>,
+        test: F,
+    ) where
+        T: Clone + Send + Sync + 'static,
+        F: FnOnce(T) -> Result<Completion, Failed> + Send + 'static,
+    {
+        let required = required.clone();
+        self.add(name.into(), move || match required.get() {
+            Ok(value) => test(value),
+            Err(Absence::Missing(why)) => Ok(Completion::ignored_with(why)),
+            Err(Absence::Broken(why)) => Err(why.into()),
+        });
+    }
+
+    fn add<F>(&mut self, name: String, test: F)
+    where
+        F: FnOnce() -> Result<Completion, Failed> + Send + 'static,
+    {
+        let trial = Trial::ignorable_test(self.full_name(&name), test);
+        self.trials.push(trial.with_ignored_flag(self.is_further));
+    }
+}
+
+fn provide<T: Clone + Send + Sync + 'static>(
+    make: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+    is_missing: impl FnOnce(&EngineError) -> bool + Send + 'static,
+) -> Requirement<T> {
+    Requirement::new(|| {
+        make().map_err(|error| {
+            let absence = if is_missing(&error) { Absence::Missing } else { Absence::Broken };
+            absence(error.to_string())
+        })
+    })
+}
+
+/// Reports the progress of a build: each stage once, because the output is often a log.
+fn stages(suite: &'static str) -> impl FnMut(&str, Option<f64>) {
+    let mut last = String::new();
+    move |what: &str, _| {
+        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+        if stage != last {
+            say(suite, &stage);
+            last = stage;
+        }
     }
 }
 

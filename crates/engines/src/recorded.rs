@@ -169,7 +169,7 @@ impl Traces {
                      and the hash is now {hash}",
                     recording.header.hash
                 ))
-                .hint(format!("record it again with `ci/record {id}` (requires Go)")),
+                .hint(format!("record it again with `cargo xtask record {id}` (requires Go)")),
             });
         }
         Ok(recording)

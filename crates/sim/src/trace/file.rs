@@ -276,7 +276,7 @@ fn words<'t>(lines: &[&'t str], index: usize, word: &str) -> Result<(&'t str, &'
 fn not_applicable(index: usize) -> TextError {
     let what = "the newer releases have other lines than those that are removed here: the file was \
                 changed after it was recorded; restore it, or remove it and record the scenario \
-                again with `ci/record`";
+                again with `cargo xtask record`";
     error(index, what.to_owned())
 }
 

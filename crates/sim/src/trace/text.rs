@@ -138,7 +138,7 @@ pub fn verify(header: &Header, body: &str) -> Result<(), TextError> {
     }
     let what = format!(
         "the trace was changed after it was recorded: the hash of its body is {found}, and its \
-         header says {}; record it again with `ci/record {}` (requires Go)",
+         header says {}; record it again with `cargo xtask record {}` (requires Go)",
         header.body, header.scenario
     );
     Err(TextError { line: 1, what })
