@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube_lockstep_manifests::{DraftError, DraftOptions, Load, ManifestFile, draft as write};
-use kube_lockstep_scenario::ReadError;
+use kube_lockstep_scenario::Diagnostic;
 use serde_json::{Value, json};
 
 use crate::Refused;
@@ -23,7 +23,7 @@ impl<'a> Files<'a> {
     }
 
     /// Reads a file by its path relative to the folder of the scenario.
-    pub(crate) fn read(&self, name: &str) -> Result<String, ReadError> {
+    pub(crate) fn read(&self, name: &str) -> Result<String, Diagnostic> {
         let mut parts: Vec<&str> = Vec::new();
         for part in self.folder.split('/').chain(name.split('/')) {
             match part {
@@ -50,8 +50,7 @@ pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> 
     let no_files = |_: &str| Err("recorded loads are added as files of the playground".into());
     let drafts = write(&[file], &options, &no_files).map_err(|error| match error {
         DraftError::Invalid(error) => Refused::from(error),
-        DraftError::Options { what, hint: Some(hint) } => Refused::of(format!("{what}; {hint}")),
-        DraftError::Options { what, hint: None } => Refused::of(what),
+        DraftError::Options(problem) => Refused::of(problem.in_one_line("; ")),
     })?;
     let Some(first) = drafts.list.first() else {
         return Err(Refused::of("the manifests contain no autoscaler"));

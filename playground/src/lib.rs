@@ -26,7 +26,7 @@ use kube_lockstep_predict::Scenario;
 use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::{AnyScenario, Error, Problem};
+use kube_lockstep_scenario::{AnyScenario, Diagnostic, Error, Place};
 
 /// A request that has no answer, with its reasons.
 #[derive(Debug, Serialize)]
@@ -61,9 +61,13 @@ impl Refused {
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
-        let problem = |it: Problem| {
-            let Problem { file, line, column, what, hint } = it;
-            ProblemOf { file, line, column, what, hint }
+        let problem = |it: Diagnostic| {
+            let hint = it.hint_text();
+            let (file, line, column) = match it.place {
+                Some(Place { file, line, column }) => (file, line, column),
+                None => (None, 0, 0),
+            };
+            ProblemOf { file, line, column, what: it.what, hint }
         };
         Refused { problems: error.problems.into_iter().map(problem).collect() }
     }

@@ -12,7 +12,7 @@ use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::source::EngineLimits;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::BuildOptions;
-use kube_lockstep_engines::upstream::checkout::{Checkout, CheckoutError};
+use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_sim::run::Shard;
 
 /// The output format.
@@ -261,9 +261,7 @@ impl CheckoutArgs {
             return Err(Failure::usage(what).hint("leave out --engine"));
         }
         let open = Checkout::open(path).map_err(|error| {
-            let what = format!("--upstream-path {error}");
-            let CheckoutError { hint, .. } = error;
-            Failure::usage(what).hint(hint)
+            Failure::usage(format!("--upstream-path {error}")).with_hint(error.hint)
         });
         open.map(Some)
     }

@@ -98,8 +98,9 @@ impl Check {
     /// A check that failed with the error of an engine.
     fn missing(name: impl Into<String>, error: EngineError) -> Check {
         match error {
-            EngineError::Unavailable { why, hint, .. } => {
-                Check::new(State::Missing, name, why).hint(hint)
+            EngineError::Unavailable { problem, .. } => {
+                let hint = problem.hint_text();
+                Check { hint, ..Check::new(State::Missing, name, problem.what) }
             }
             EngineError::Broken { why, .. } => Check::new(State::Missing, name, why),
         }

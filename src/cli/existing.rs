@@ -135,18 +135,24 @@ mod tests {
 
     #[test]
     fn flags_without_their_engine_are_rejected_with_a_hint() {
-        let hint = |failure: Failure| failure.hint.unwrap_or_default();
+        let hint = |failure: Failure| failure.problem.hint_text().unwrap_or_default();
         let unnamed = args(None).refuse_flags().expect_err("no context is named");
-        assert!(unnamed.what.starts_with("--kubeconfig requires an existing cluster"), "{unnamed}");
+        assert!(
+            unnamed.problem.what.starts_with("--kubeconfig requires an existing cluster"),
+            "{unnamed}"
+        );
         assert!(hint(unnamed).starts_with("add --context NAME, with --engine kubeconfig or kind"));
         let other = args(Some("staging")).refuse_flags().expect_err("another engine");
-        assert!(other.what.starts_with("--context requires --engine kubeconfig"), "{other}");
+        assert!(
+            other.problem.what.starts_with("--context requires --engine kubeconfig"),
+            "{other}"
+        );
     }
 
     #[cfg(feature = "clusters")]
     #[test]
     fn a_missing_kubeconfig_is_named() {
         let missing = args(Some("staging")).open(None).expect_err("there is no file");
-        assert!(missing.hint.unwrap_or_default().contains("--kubeconfig FILE"));
+        assert!(missing.problem.hint_text().unwrap_or_default().contains("--kubeconfig FILE"));
     }
 }

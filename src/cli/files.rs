@@ -95,7 +95,8 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::write(path("load.csv"), "time,value\n").expect("a file can be written");
         read(&path("load.csv")).expect("it can be read");
-        let error = |option: &str, path: &Path| claim(option, path).expect_err("an error").what;
+        let error =
+            |option: &str, path: &Path| claim(option, path).expect_err("an error").problem.what;
         let read = error("--csv", &path("./load.csv"));
         assert!(read.ends_with("load.csv is a file that this command reads"), "{read}");
         claim("--html", &path("page.html")).expect("a new file");

@@ -20,7 +20,7 @@ use kube_lockstep_engines::recorded;
 use kube_lockstep_engines::recorded::Traces;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_scenario::{AnyScenario, READS_MANIFESTS, ReadError, Scenario};
+use kube_lockstep_scenario::{AnyScenario, Diagnostic, READS_MANIFESTS, Scenario};
 use kube_lockstep_sim::compare::{Known, KnownDisagreement};
 
 /// The folder of fixtures, in the repository and in the current folder.
@@ -360,11 +360,11 @@ impl Fixture {
     }
 
     /// A file that the scenario names, relative to its own folder.
-    pub(super) fn read_beside(&self, name: &str) -> Result<String, ReadError> {
+    pub(super) fn read_beside(&self, name: &str) -> Result<String, Diagnostic> {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);
-                files::read_long(&path).map_err(ReadError::from)
+                files::read_long(&path).map_err(Diagnostic::from)
             }
             Text::Embedded(_) => {
                 let folder = Path::new(&self.id).parent().unwrap_or(Path::new(""));

@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     for fixture in &selected {
         match fixture.parse_any() {
             Ok(scenario) => scenarios.push(Listed::of(scenario)),
-            Err(failure) => invalid.push(failure.what),
+            Err(failure) => invalid.push(failure.problem.what),
         }
     }
     if !invalid.is_empty() {

@@ -25,9 +25,8 @@ use kube_lockstep_manifests::{
 };
 use kube_lockstep_report::style::{WARN, paint};
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::resolved::ReadingNote;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_scenario::{AnyScenario, Problem, ReadError, Scenario};
+use kube_lockstep_scenario::{AnyScenario, Diagnostic, Hint, Scenario};
 
 /// The name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -281,7 +280,7 @@ impl ManifestArgs {
         files: &[ManifestFile],
         of: Autoscalers,
         examples: bool,
-        read: &dyn Fn(&str) -> Result<String, ReadError>,
+        read: &dyn Fn(&str) -> Result<String, Diagnostic>,
     ) -> Result<Drafts, Failure> {
         draft(files, &self.options(of, examples), read).map_err(|error| self.failure(error))
     }
@@ -421,9 +420,9 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
     let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
     let (id, line) = (draft.name.clone(), draft.line);
     // The user never sees the text of a draft, so its line numbers are left out.
-    let notes = |of_scenario: &[ReadingNote]| {
+    let notes = |of_scenario: &[Diagnostic]| {
         let of_scenario = of_scenario.iter().map(|note| note.what.clone());
-        draft.notes.iter().cloned().chain(of_scenario).map(ReadingNote::from).collect()
+        draft.notes.iter().cloned().chain(of_scenario).map(Diagnostic::new).collect()
     };
     Ok(match scenario {
         AnyScenario::Hpa(scenario) => {
@@ -443,12 +442,11 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
 
 /// The error of an invalid draft, which reads these recorded loads.
 fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
-    let hints: BTreeSet<&str> =
-        error.problems.iter().filter_map(|problem| problem.hint.as_deref()).collect();
-    let hint = hints.first().filter(|_| hints.len() == 1).map(|hint| (*hint).to_owned());
+    let hints: BTreeSet<String> = error.problems.iter().filter_map(Diagnostic::hint_text).collect();
+    let hint = hints.first().filter(|_| hints.len() == 1).cloned();
     // The scenario has the same files: editing the scenario does not fix them.
     let is_of_a_load =
-        |problem: &Problem| loads.iter().any(|path| problem.what.starts_with(path.as_str()));
+        |problem: &Diagnostic| loads.iter().any(|path| problem.what.starts_with(path.as_str()));
     let hint = hint.or_else(|| {
         let hint = "`kube-lockstep init` with the same options writes the scenario to a file for \
                     editing";
@@ -457,7 +455,7 @@ fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
     let what: Vec<&str> = error.problems.iter().map(|problem| &*problem.what).collect();
     let what = what.join("; ");
     let what = format!("{}: {} {}: {what}", draft.file, draft.kind, draft.name);
-    Failure { hint, ..Failure::usage(what) }
+    Failure::usage(what).with_hint(hint.map(Hint::from))
 }
 
 /// Fails if a prediction depends on a value that is missing.
@@ -475,7 +473,7 @@ fn require_all_values(drafts: &[Draft], of: &Autoscalers) -> Result<(), Failure>
         [_] => Some(EXAMPLES.to_owned()),
         _ => of.hint_on_missing(&kinds),
     };
-    Err(Failure { hint, ..requires_values(&missing) })
+    Err(requires_values(&missing).with_hint(hint.map(Hint::from)))
 }
 
 /// The values that a draft lacks, each with the flag that gives it. `setting`: the setting of the
@@ -518,8 +516,7 @@ pub(super) fn several(names: Vec<String>) -> Failure {
 pub(super) fn failure(error: DraftError) -> Failure {
     match error {
         DraftError::Invalid(error) => Failure::usage(folded(&[error])),
-        DraftError::Options { what, hint: Some(hint) } => Failure::usage(what).hint(hint),
-        DraftError::Options { what, hint: None } => Failure::usage(what),
+        DraftError::Options(problem) => Failure::usage(problem),
     }
 }
 
@@ -550,8 +547,8 @@ fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the file of a recorded load, relative to the current folder.
-pub(super) fn read_load(name: &str) -> Result<String, ReadError> {
-    files::read_long(Path::new(name)).map_err(ReadError::from)
+pub(super) fn read_load(name: &str) -> Result<String, Diagnostic> {
+    files::read_long(Path::new(name)).map_err(Diagnostic::from)
 }
 
 /// The folder of a file, or the folder itself, if Kustomize builds it.

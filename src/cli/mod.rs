@@ -228,7 +228,7 @@ fn print_usage(error: &clap::Error) -> ExitCode {
 /// Prints the error and returns the exit code.
 fn print_error(error: &anyhow::Error) -> u8 {
     let (code, hint) = match error.downcast_ref::<Failure>() {
-        Some(failure) => (failure.code, failure.hint.as_deref()),
+        Some(failure) => (failure.code, failure.problem.hint.as_ref()),
         None => (exit::ENGINE, None),
     };
     let mut text = format!("{} {error:#}\n", paint(BAD, "error:"));

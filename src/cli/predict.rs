@@ -17,6 +17,7 @@ use kube_lockstep_report::html::{Predicted, Predictions};
 use kube_lockstep_report::table::{Contents, Rows};
 use kube_lockstep_report::unmet::UnmetOf;
 use kube_lockstep_report::{csv, prediction_lines, recommender, table};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::recommender::predicted_recommender_run;
@@ -151,8 +152,9 @@ enum Ended {
 
 /// The failures of all predictions, as one. The exit code is that of the first one.
 fn all(failures: Vec<Failure>) -> Option<Failure> {
-    let what = failures.iter().map(|failure| failure.what.as_str()).collect::<Vec<_>>().join("\n");
-    failures.into_iter().next().map(|first| Failure { what, ..first })
+    let what = failures.iter().map(Failure::to_string).collect::<Vec<_>>().join("\n");
+    let first = failures.into_iter().next()?;
+    Some(Failure { problem: Diagnostic { what, ..first.problem }, ..first })
 }
 
 /// The files of predictions beside their output.

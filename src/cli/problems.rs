@@ -5,7 +5,7 @@ use std::fmt;
 
 use kube_lockstep_report::counted;
 use kube_lockstep_report::places::also_at;
-use kube_lockstep_scenario::{Error, Problem};
+use kube_lockstep_scenario::{Diagnostic, Error, Hint, Place};
 
 /// The most messages that are listed: a file may have a problem in each line.
 const MOST_MESSAGES: usize = 100;
@@ -28,12 +28,12 @@ impl fmt::Display for ProblemLocation<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Message<'a> {
     what: &'a str,
-    hint: Option<&'a str>,
+    hint: Option<&'a Hint>,
 }
 
 impl<'a> Message<'a> {
-    fn of(problem: &'a Problem) -> Message<'a> {
-        Message { what: &problem.what, hint: problem.hint.as_deref() }
+    fn of(problem: &'a Diagnostic) -> Message<'a> {
+        Message { what: &problem.what, hint: problem.hint.as_ref() }
     }
 }
 
@@ -50,8 +50,12 @@ pub(super) fn folded(errors: &[Error]) -> String {
     let mut seen: HashSet<(usize, ProblemLocation<'_>)> = HashSet::new();
     for Error { path, problems } in errors {
         for problem in problems {
-            let file = problem.file.as_ref().unwrap_or(path);
-            let location = ProblemLocation { file, line: problem.line, column: problem.column };
+            let file = problem.file().unwrap_or(path);
+            let (line, column) = match &problem.place {
+                Some(Place { line, column, .. }) => (*line, *column),
+                None => (1, 1),
+            };
+            let location = ProblemLocation { file, line, column };
             let message = Message::of(problem);
             let index = *indices.entry(message).or_insert(all.len());
             if index == all.len() {
@@ -86,9 +90,8 @@ fn text(folded: &Folded<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn problem(line: usize, what: &str, hint: Option<&str>) -> Problem {
-        let (what, hint) = (what.to_owned(), hint.map(str::to_owned));
-        Problem { file: None, line, column: 5, what, hint }
+    fn problem(line: usize, what: &str, hint: Option<&str>) -> Diagnostic {
+        Diagnostic::new(what).at(line, 5).with_hint(hint.map(Hint::from))
     }
 
     #[test]

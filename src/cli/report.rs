@@ -18,7 +18,6 @@ use kube_lockstep_report::json::Json;
 use kube_lockstep_report::terminal::{Layout, Terminal};
 use kube_lockstep_report::{Report, results};
 use kube_lockstep_sim::run::merge;
-use kube_lockstep_sim::run::merge::Refused;
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -74,12 +73,6 @@ const ORIGIN: &str = "results are the output of `run --format json` or `fuzz --f
 const MAX_LINE: usize = 64 << 20;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Failure {
-        Failure::usage(refused.what).hint(refused.hint)
-    }
-}
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let Command::Merge(args) = &args.command;

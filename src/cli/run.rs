@@ -24,7 +24,7 @@ use super::{exit, interrupt};
 use kube_autoscaler_models::counted::listed;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep::run_all;
-use kube_lockstep_engines::custom::{CommandError, Controller};
+use kube_lockstep_engines::custom::Controller;
 use kube_lockstep_engines::options::ExistingCluster;
 use kube_lockstep_engines::plan::{Compared, CustomController, Plan, RecommenderPlan};
 use kube_lockstep_engines::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
@@ -32,6 +32,7 @@ use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_report::json::Json;
 use kube_lockstep_report::terminal::{Layout, Terminal};
 use kube_lockstep_report::{CutOff, Report};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::{Event, Summary};
@@ -139,8 +140,8 @@ impl CustomControllerArgs {
             let what = "--controller replaces upstream's controller on a control plane";
             return Err(Failure::usage(what).hint(with_engine(|it| it.takes_controller)));
         }
-        let wrong = |error: CommandError| {
-            Failure::usage(format!("--controller: {}", error.what)).hint(error.hint)
+        let wrong = |error: Diagnostic| {
+            Failure::usage(format!("--controller: {error}")).with_hint(error.hint)
         };
         let mut controller = Controller::new(command).map_err(wrong)?;
         if let Some(path) = &self.controller_role {
@@ -238,7 +239,7 @@ impl Report for NoReport {
 
 /// Writes to the reports of `--report` that there was no run.
 fn report_failure(reports: &mut Reports, failure: &Failure) -> io::Result<()> {
-    let cause = CutOff { why: &failure.what, invalid: &failure.invalid };
+    let cause = CutOff { why: &failure.problem.what, invalid: &failure.invalid };
     reports.files.cut_off(cause)
 }
 
@@ -404,7 +405,7 @@ pub(super) fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failur
                 Ok(scenario) => scenarios.push(scenario),
                 Err(error) => invalid.push(error),
             },
-            Err(failure) => unreadable.push(failure.what),
+            Err(failure) => unreadable.push(failure.problem.what),
         }
     }
     if !invalid.is_empty() {

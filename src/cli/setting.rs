@@ -360,7 +360,7 @@ fn replace(before: &mut Value, hpa: &HpaManifest) -> Result<(), Failure> {
 /// The first problem of a file, with its place.
 fn located(error: &scenario::Error) -> String {
     let problem = &error.problems[0];
-    format!("{}:{}:{}: {}", error.path, problem.line, problem.column, problem.what)
+    problem.located(&error.path)
 }
 
 fn text(value: &Value) -> &str {

@@ -111,8 +111,8 @@ impl Upstreams {
 /// The reason why upstream could not run a scenario on a release.
 pub(super) fn why_not_live(error: EngineError, release: impl Display) -> String {
     match error {
-        EngineError::Unavailable { why, hint, .. } => {
-            format!("{} {release} can't run here: {why}; {hint}", upstream::NAME)
+        EngineError::Unavailable { problem, .. } => {
+            format!("{} {release} can't run here: {}", upstream::NAME, problem.in_one_line("; "))
         }
         error @ EngineError::Broken { .. } => error.to_string(),
     }

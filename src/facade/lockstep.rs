@@ -13,7 +13,7 @@ use kube_lockstep_engines::source::{EngineLimits, EngineSource};
 use kube_lockstep_predict::COLUMNS;
 use kube_lockstep_report as report;
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::{AnyScenario, ReadError, Scenario};
+use kube_lockstep_scenario::{AnyScenario, Diagnostic, Scenario};
 use kube_lockstep_sim::engine::{ControllerKind, Engine as AnyEngine, EngineError, Hpa};
 use kube_lockstep_sim::run::{Outcome, Setting, Verdict};
 
@@ -73,13 +73,13 @@ pub(super) fn read_any(path: &Path) -> Result<AnyScenario, Error> {
 
 /// A function that parses a scenario of a path, and reads the files that it names.
 type Parse<T> =
-    fn(&str, &str, &dyn Fn(&str) -> Result<String, ReadError>) -> Result<T, scenario::Error>;
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, Diagnostic>) -> Result<T, scenario::Error>;
 
 fn read<T>(path: &Path, parse: Parse<T>) -> Result<T, Error> {
     let io = |why: InputError| Error::Io { path: path.to_owned(), why: why.to_string() };
     let text = input_file::read(path).map_err(io)?;
     let read_other =
-        |name: &str| input_file::read_long(&path.with_file_name(name)).map_err(ReadError::from);
+        |name: &str| input_file::read_long(&path.with_file_name(name)).map_err(Diagnostic::from);
     Ok(parse(&path.to_string_lossy(), &text, &read_other)?)
 }
 
@@ -130,8 +130,8 @@ impl Engine {
             Engine::Program(program) => prepare(EngineSource::Program(program.clone())),
             Engine::Model => prepare(EngineSource::Model),
             Engine::Best => prepare(EngineSource::Upstream).or_else(|error| match error {
-                EngineError::Unavailable { why, .. } => {
-                    let note = Some(on_the_model(&why));
+                EngineError::Unavailable { problem, .. } => {
+                    let note = Some(on_the_model(&problem.what));
                     Ok(Ready { note, ..prepare(EngineSource::Model)? })
                 }
                 broken @ EngineError::Broken { .. } => Err(broken),

@@ -32,8 +32,9 @@ fn parse(text: &str) -> Result<(), TestCaseError> {
             prop_assert!(!error.problems.is_empty());
             let lines = text.lines().count().max(1);
             for problem in &error.problems {
-                prop_assert!(problem.column >= 1, "{error}");
-                prop_assert!((1..=lines + 1).contains(&problem.line), "{error}\n{text}");
+                let place = problem.place.as_ref().expect("a position");
+                prop_assert!(place.column >= 1, "{error}");
+                prop_assert!((1..=lines + 1).contains(&place.line), "{error}\n{text}");
             }
         }
     }

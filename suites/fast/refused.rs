@@ -42,7 +42,8 @@ fn refused(path: &PathBuf) -> BTreeSet<String> {
             let of_webhook = |what: &str| what.starts_with("the VPA's admission webhook rejects");
             let of_server = error.problems.iter().filter(|problem| !of_webhook(&problem.what));
             let of_server = of_server.map(|problem| {
-                assert!(problem.line > 0 && problem.column > 0, "{problem:?} has a position");
+                let place = problem.place.as_ref().expect("a position");
+                assert!(place.line > 0 && place.column > 0, "{problem:?} has a position");
                 let (_, message) = problem.what.split_once(": ").unwrap_or_default();
                 assert!(problem.what.starts_with("the API server rejects this"), "{error}");
                 message.to_owned()

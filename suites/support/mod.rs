@@ -32,7 +32,7 @@ use kube_lockstep_engines::registry::EngineChoice;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_scenario::{AnyScenario, ReadError, Scenario};
+use kube_lockstep_scenario::{AnyScenario, Diagnostic, Scenario};
 use kube_lockstep_sim::compare::{Known, KnownDisagreement};
 use kube_lockstep_sim::engine::EngineError;
 use kube_lockstep_sim::run::Outcome;
@@ -114,7 +114,7 @@ pub fn parse_any(path: &Path) -> Result<AnyScenario, scenario::Error> {
 
 /// A function that reads scenarios: path, text, and the reader of other files.
 type Parse<T> =
-    fn(&str, &str, &dyn Fn(&str) -> Result<String, ReadError>) -> Result<T, scenario::Error>;
+    fn(&str, &str, &dyn Fn(&str) -> Result<String, Diagnostic>) -> Result<T, scenario::Error>;
 
 fn read_fixture<T>(path: &Path, parse: Parse<T>) -> Result<T, scenario::Error> {
     let text = std::fs::read_to_string(path).expect("a fixture can be read");

@@ -38,8 +38,8 @@ pub fn ensure(
     progress: Progress<'_>,
 ) -> Result<std::path::PathBuf, EngineError> {
     build::ensure(Artifact::ControlPlane, release, options, progress).map_err(|error| match error {
-        EngineError::Unavailable { why, hint, .. } => {
-            EngineError::Unavailable { engine: NAME.into(), why, hint }
+        EngineError::Unavailable { problem, .. } => {
+            EngineError::Unavailable { engine: NAME.into(), problem }
         }
         broken @ EngineError::Broken { .. } => broken,
     })

@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-use kube_lockstep_scenario::ReadError;
+use kube_lockstep_scenario::{Diagnostic, Hint};
 
 /// The maximum size of a file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
@@ -116,9 +116,9 @@ impl InputError {
     }
 }
 
-impl From<InputError> for ReadError {
-    fn from(error: InputError) -> ReadError {
-        ReadError { what: error.to_string(), hint: error.hint() }
+impl From<InputError> for Diagnostic {
+    fn from(error: InputError) -> Diagnostic {
+        Diagnostic::new(error.to_string()).with_hint(error.hint().map(Hint::from))
     }
 }
 

@@ -18,6 +18,7 @@ use kube_autoscaler_models::vpa::{
     ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped,
 };
 use kube_lockstep_data::TRACES;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
@@ -154,21 +155,21 @@ impl Traces {
         let Some(recording) = self.find(id, release).map_err(broken)? else {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
-                why: format!("{id} has no recorded trace on {name}"),
-                hint: "run it with `--engine upstream`, which requires Go, or with `kube-lockstep \
-                       predict`, which requires nothing"
-                    .to_owned(),
+                problem: Diagnostic::new(format!("{id} has no recorded trace on {name}")).hint(
+                    "run it with `--engine upstream`, which requires Go, or with `kube-lockstep \
+                       predict`, which requires nothing",
+                ),
             });
         };
         if recording.header.hash != hash {
             return Err(EngineError::Unavailable {
                 engine: NAME.into(),
-                why: format!(
+                problem: Diagnostic::new(format!(
                     "the recorded trace of {id} is stale: it was recorded for scenario hash {}, \
                      and the hash is now {hash}",
                     recording.header.hash
-                ),
-                hint: format!("record it again with `cargo xtask record {id}` (requires Go)"),
+                ))
+                .hint(format!("record it again with `cargo xtask record {id}` (requires Go)")),
             });
         }
         Ok(recording)

@@ -5,6 +5,7 @@
 
 use crate::process_group::SYSTEMS;
 use crate::{recorded, upstream};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::{EngineError, model};
 
 /// The clock of an engine.
@@ -184,8 +185,11 @@ impl EngineInfo {
         let Some(feature) = self.missing_feature(has_clusters) else { return Ok(()) };
         Err(EngineError::Unavailable {
             engine: self.name.into(),
-            why: format!("`--engine {}` requires a build with `--features {feature}`", self.name),
-            hint: feature_hint(feature),
+            problem: Diagnostic::new(format!(
+                "`--engine {}` requires a build with `--features {feature}`",
+                self.name
+            ))
+            .hint(feature_hint(feature)),
         })
     }
 }

@@ -12,6 +12,7 @@ use crate::upstream::checkout::Checkout;
 use crate::upstream::recommender::UpstreamRecommender;
 use crate::upstream::{TIME_LIMIT, Upstream};
 use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::model::Model;
 use kube_lockstep_sim::engine::model_recommender::ModelRecommender;
 use kube_lockstep_sim::engine::{ControllerKind, Engine, EngineError, Hpa, Session, Vpa};
@@ -181,8 +182,8 @@ impl EngineSource {
             EngineSource::Program(program) => {
                 return Err(EngineError::Unavailable {
                     engine: program.display().to_string().into(),
-                    why: "programs do not run VPA scenarios".to_owned(),
-                    hint: "use another engine for VPA scenarios".to_owned(),
+                    problem: Diagnostic::new("programs do not run VPA scenarios")
+                        .hint("use another engine for VPA scenarios"),
                 });
             }
             EngineSource::Model => {

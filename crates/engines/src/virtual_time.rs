@@ -57,10 +57,9 @@ fn choose<K: RunKind>(
         EngineChoice::Recorded => recorded(),
         EngineChoice::Best => match prepare(upstream) {
             // A missing engine is replaced by recorded traces. A broken one is reported.
-            Err(EngineError::Unavailable { why, hint, .. }) => {
-                let note = format!(
-                    "using recorded traces, because upstream can't run here: {why}; {hint}"
-                );
+            Err(EngineError::Unavailable { problem, .. }) => {
+                let why = problem.in_one_line("; ");
+                let note = format!("using recorded traces, because upstream can't run here: {why}");
                 return Ok((prepare(recorded())?, Some(note)));
             }
             prepared => return Ok((prepared?, None)),

@@ -14,7 +14,8 @@ use kube_autoscaler_models::rules::Releases;
 use kube_lockstep_report::json::LineKind;
 use kube_lockstep_report::results::{ResultsError, numbered};
 use kube_lockstep_report::style::{BAD, STRONG, paint};
-use kube_lockstep_sim::run::merge::{Refused, without_results};
+use kube_lockstep_scenario::Diagnostic;
+use kube_lockstep_sim::run::merge::without_results;
 use kube_lockstep_sim::run::{Setting, Shard};
 
 /// The contents of one file of results.
@@ -112,14 +113,14 @@ pub fn merge(
     empty: &[String],
     expected: Option<&Releases>,
     version: &'static str,
-) -> Result<Vec<FuzzRun>, Refused> {
+) -> Result<Vec<FuzzRun>, Diagnostic> {
     let mut runs: BTreeMap<First, Vec<FuzzPart>> = BTreeMap::new();
     for part in parts {
         kube_lockstep_sim::run::merge::check_version(&part.file, &part.version, version)?;
         runs.entry(part.run.clone()).or_default().push(part);
     }
     let joined = runs.into_iter().map(|(run, parts)| join(run, parts, version));
-    let mut joined = joined.collect::<Result<Vec<FuzzRun>, Refused>>()?;
+    let mut joined = joined.collect::<Result<Vec<FuzzRun>, Diagnostic>>()?;
     let releases = joined.iter().map(|run| run.setting.setting.release.clone());
     let releases: BTreeSet<String> = releases.collect();
     let seen = releases.iter().map(String::as_str).collect();
@@ -134,8 +135,8 @@ fn cut_off(file: &str) -> String {
     format!("{file}: the run is incomplete")
 }
 
-fn join(run: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Refused> {
-    let refused = |what: String, hint: &str| Refused { what, hint: hint.to_owned() };
+fn join(run: First, parts: Vec<FuzzPart>, version: &'static str) -> Result<FuzzRun, Diagnostic> {
+    let refused = |what: String, hint: &str| Diagnostic::new(what).hint(hint);
     let name = format!("seed {} on {} {}", run.seed, run.engine, run.release);
     let mut present: BTreeMap<Shard, &str> = BTreeMap::new();
     for part in &parts {

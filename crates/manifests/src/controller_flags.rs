@@ -19,10 +19,7 @@ impl ControllerFlags {
     /// # Errors
     /// The message that the same value has in a scenario file.
     pub fn parse(flag: Flag, value: &str) -> Result<ControllerFlags, String> {
-        let flags = controller_flag(flag, value).map_err(|problem| match problem.hint {
-            Some(hint) => format!("{}; {hint}", problem.what),
-            None => problem.what,
-        })?;
+        let flags = controller_flag(flag, value).map_err(|problem| problem.in_one_line("; "))?;
         Ok(ControllerFlags(write::fields(&flags)))
     }
 

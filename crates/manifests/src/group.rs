@@ -18,12 +18,11 @@ use super::usage::{self, Usage};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Missing};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::metrics::Metrics;
 use kube_lockstep_scenario::raw::{AnyManifest, ScenarioFile, Workload};
-use kube_lockstep_scenario::recording::RecordingError;
 use kube_lockstep_scenario::resolve::{Reader, recorded_length, usual_pod};
-use kube_lockstep_scenario::resolved::ManifestNote;
 use kube_lockstep_scenario::workload::ScaleDownOrder;
 use kube_lockstep_scenario::write;
 
@@ -165,8 +164,7 @@ impl Group<'_> {
         }
         let loads = || used.iter().map(|index| &values.loads[*index]);
         let recorded = recorded_length(loads().filter_map(Load::recorded), read);
-        let recorded = recorded
-            .map_err(|RecordingError { what, hint, .. }| DraftError::Options { what, hint })?;
+        let recorded = recorded.map_err(DraftError::Options)?;
         let last = loads().filter_map(Load::end).max();
         Ok(match self.kind() {
             AutoscalerKind::Vpa => end_of_vpa(last, recorded),
@@ -202,7 +200,7 @@ impl Group<'_> {
         &self,
         target: Option<&Object>,
         mut of_target: Vec<String>,
-    ) -> Vec<ManifestNote> {
+    ) -> Vec<Diagnostic> {
         let rollout = target.and_then(|it| Some((it.name(), it.rollout_strategy()?)));
         of_target.extend(rollout.map(|(name, strategy)| {
             format!(

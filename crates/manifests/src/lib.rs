@@ -34,9 +34,9 @@ use self::recommender::{Vpa, read_vpa};
 use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
 use self::target::{DraftTarget, check_containers_of_all, find_target};
 use kube_autoscaler_models::time::Span;
-use kube_lockstep_scenario::error::{Error, ReadError};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::resolve::Reader;
-use kube_lockstep_scenario::resolved::ManifestNote;
 use kube_lockstep_scenario::syntax::Syntax;
 pub use kube_lockstep_scenario::text::days_as_hours;
 use kube_lockstep_scenario::write;
@@ -114,7 +114,7 @@ pub struct Draft {
     /// Assumptions that a reader should know.
     pub notes: Vec<String>,
     /// Assumptions about the manifest of the target.
-    pub manifest_notes: Vec<ManifestNote>,
+    pub manifest_notes: Vec<Diagnostic>,
     /// Values that the prediction depends on, and that neither manifests nor options contain.
     pub missing: Vec<Missing>,
     fields: Map<String, Value>,
@@ -185,13 +185,8 @@ pub enum DraftError {
     #[error(transparent)]
     Invalid(#[from] Error),
     /// The manifests do not fit the options.
-    #[error("{what}")]
-    Options {
-        /// The problem.
-        what: String,
-        /// The solution.
-        hint: Option<String>,
-    },
+    #[error(transparent)]
+    Options(Diagnostic),
 }
 
 impl Draft {
@@ -210,7 +205,7 @@ impl Draft {
 pub fn draft(
     files: &[ManifestFile],
     options: &DraftOptions,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
     let drafts = draft_with_settings(files, options, read)?;
     drafts.check_loads(&[])?;
@@ -225,7 +220,7 @@ pub fn draft(
 pub fn draft_with_settings(
     files: &[ManifestFile],
     options: &DraftOptions,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
     let objects = Objects::read(files)?;
     check_kinds(&objects, files, options)?;
@@ -317,7 +312,7 @@ fn check_options_of_vpas(options: &DraftOptions) -> Result<(), DraftError> {
         }
         (None, None) => return Ok(()),
     };
-    Err(DraftError::Options { what, hint: Some("leave it out".to_owned()) })
+    Err(DraftError::Options(Diagnostic::new(what).hint("leave it out")))
 }
 
 /// Notes that each of several targets has a total in full, because the load names no HPA.

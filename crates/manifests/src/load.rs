@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::error::suggest;
+use kube_lockstep_scenario::diagnostic::Hint;
+use kube_lockstep_scenario::error::nearest;
 use kube_lockstep_scenario::metrics::{NOISE_INTERVAL, Noise, Point, Signal, Sine};
 use kube_lockstep_scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use kube_lockstep_scenario::syntax::Syntax;
@@ -514,11 +515,7 @@ fn shape(text: &str) -> Result<Shape, String> {
 fn similar_form(name: &str) -> Option<&'static str> {
     const NAMES: [&str; 7] = ["steps", "ramp", "sine", "csv", "prometheus", "openMetrics", "noise"];
     let same = NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
-    let hint = suggest(name, NAMES);
-    let is_named = |known: &&str| {
-        hint.as_ref().is_some_and(|hint| *hint == format!("did you mean `{known}`?"))
-    };
-    same.or_else(|| NAMES.into_iter().find(is_named))
+    same.or_else(|| nearest(name, &NAMES))
 }
 
 /// Reads `0s:2,5m:8`, which begins at 0s.
@@ -662,7 +659,7 @@ fn decimal_mark(text: &str) -> Result<DecimalMark, String> {
 }
 
 fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {
-    F::read(text).map_err(|malformed| described(malformed.what, malformed.hint))
+    F::read(text).map_err(|malformed| malformed.in_one_line(": "))
 }
 
 fn amount(text: &str) -> Result<Amount, String> {
@@ -675,10 +672,10 @@ fn amount(text: &str) -> Result<Amount, String> {
     }
     match AnyQuantity::read(text) {
         Ok(_) => Ok(Amount::Quantity(text.to_owned())),
-        Err(malformed) => Err(malformed
-            .hint
-            .filter(|hint| hint.starts_with("did you mean"))
-            .map_or_else(|| format!("{text}: expected {FORMS}"), |hint| format!("{text}: {hint}"))),
+        Err(malformed) => Err(match malformed.hint {
+            Some(hint @ Hint::Meant(_)) => format!("{text}: {hint}"),
+            _ => format!("{text}: expected {FORMS}"),
+        }),
     }
 }
 
@@ -705,10 +702,6 @@ fn instead_of_amount(text: &str) -> Option<String> {
 
 fn span(text: &str) -> Result<Span, String> {
     read_form::<Duration>(text)
-}
-
-fn described(what: String, hint: Option<String>) -> String {
-    hint.map_or_else(|| what.clone(), |hint| format!("{what}: {hint}"))
 }
 
 #[cfg(test)]

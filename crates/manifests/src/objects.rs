@@ -1,9 +1,9 @@
 //! The objects in manifests: the HPAs, the VPAs, and all others, among which are their targets.
 
 use super::AutoscalerKind;
-use kube_lockstep_scenario::error::{Error, Problem};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::node::{Key, Node, NodeKind};
-use kube_lockstep_scenario::resolved::ManifestNote;
 use kube_lockstep_scenario::yaml;
 
 /// A file with manifests.
@@ -125,14 +125,14 @@ impl Object {
     }
 
     /// Notes on the object.
-    pub(crate) fn notes(&self, list: Vec<String>) -> Vec<ManifestNote> {
-        let (file, line) = (&self.file, self.node.line);
-        list.into_iter().map(|what| ManifestNote { file: file.clone(), line, what }).collect()
+    pub(crate) fn notes(&self, list: Vec<String>) -> Vec<Diagnostic> {
+        let note = |what| Diagnostic::new(what).at_node(&self.node).in_file(&self.file);
+        list.into_iter().map(note).collect()
     }
 
-    pub(crate) fn problems(&self, mut problems: Vec<Problem>) -> Error {
-        for problem in &mut problems {
-            problem.file = None;
+    pub(crate) fn problems(&self, mut problems: Vec<Diagnostic>) -> Error {
+        for place in problems.iter_mut().filter_map(|problem| problem.place.as_mut()) {
+            place.file = None;
         }
         Error::new(&self.file, problems)
     }
@@ -165,7 +165,7 @@ impl Objects {
     }
 
     /// Adds an object, or the items of a list.
-    fn add(&mut self, node: Node, file: &ManifestFile) -> Result<(), Problem> {
+    fn add(&mut self, node: Node, file: &ManifestFile) -> Result<(), Diagnostic> {
         if node.is_null() {
             return Ok(());
         }
@@ -228,28 +228,25 @@ pub(super) fn same_namespace(one: Option<&String>, other: Option<&String>) -> bo
     }
 }
 
-fn problem(node: &Node, what: &str, hint: &str) -> Problem {
-    let (line, column) = (node.line, node.column);
-    Problem { file: None, line, column, what: what.to_owned(), hint: Some(hint.to_owned()) }
+fn problem(node: &Node, what: &str, hint: &str) -> Diagnostic {
+    Diagnostic::new(what).at_node(node).hint(hint)
 }
 
 /// The problem of a table, as `kubectl get` prints it without `-o yaml`. None: it is none.
-fn table(text: &str) -> Option<Problem> {
+fn table(text: &str) -> Option<Diagnostic> {
     let (index, header) = text.lines().enumerate().find(|(_, line)| !line.trim().is_empty())?;
     let words: Vec<&str> = header.split_whitespace().collect();
     let is_title = |word: &&str| !word.contains(|c: char| c.is_lowercase() || c == ':');
     let is_header = matches!(words.as_slice(), ["NAME" | "NAMESPACE", _, ..]);
-    (is_header && words.iter().all(is_title)).then(|| Problem {
-        file: None,
-        line: index + 1,
-        column: 1,
-        what: "this is the table that `kubectl get` prints, not a manifest".to_owned(),
-        hint: Some("add `-o yaml`: `kubectl get hpa,deployment -o yaml`".to_owned()),
+    (is_header && words.iter().all(is_title)).then(|| {
+        Diagnostic::new("this is the table that `kubectl get` prints, not a manifest")
+            .at(index + 1, 1)
+            .hint("add `-o yaml`: `kubectl get hpa,deployment -o yaml`")
     })
 }
 
 /// The problem of a document with the fields of several objects, if it is one.
-fn several_objects(document: &Node) -> Option<Problem> {
+fn several_objects(document: &Node) -> Option<Diagnostic> {
     let NodeKind::Map(entries) = &document.kind else { return None };
     let repeated = |name: &str| {
         let mut keys = entries.iter().map(|(key, _)| key).filter(|key| key.text == name);
@@ -261,25 +258,21 @@ fn several_objects(document: &Node) -> Option<Problem> {
         true => (first_of_kind, kind),
         false => (first_of_version, version),
     };
-    Some(Problem {
-        file: None,
-        line: key.line,
-        column: key.column,
-        what: format!("duplicate field `{}`, first on line {first}", key.text),
-        hint: Some("separate two objects with a line `---`".to_owned()),
-    })
+    let what = format!("duplicate field `{}`, first on line {first}", key.text);
+    let problem = Diagnostic::new(what).at(key.line, key.column);
+    Some(problem.hint("separate two objects with a line `---`"))
 }
 
-fn not_an_object(node: &Node) -> Problem {
+fn not_an_object(node: &Node) -> Diagnostic {
     let what = "expected an object of the Kubernetes API, with apiVersion and kind";
     problem(node, what, "for example the output of `kubectl get hpa,deployment -o yaml`")
 }
 
 /// Adds a hint to an error in the template of a Helm chart, which is not YAML.
-fn with_template_hint(mut problem: Problem, text: &str) -> Problem {
+fn with_template_hint(mut problem: Diagnostic, text: &str) -> Diagnostic {
     if text.contains("{{") {
         let hint = "this looks like a template: `helm template CHART | kube-lockstep predict -f -`";
-        problem.hint = Some(hint.to_owned());
+        problem.hint = Some(hint.into());
     }
     problem
 }

@@ -12,6 +12,7 @@ use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::selector::Selector;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::decode::{Nulls, decode};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::node::Node;
 use kube_lockstep_scenario::raw::{InitContainer, PodResources, RestartPolicy, Workload};
@@ -291,12 +292,8 @@ fn selector(object: &Object) -> Result<Option<String>, Error> {
     };
     match Selector::of_label_selector(Some(&selector)) {
         Ok(selector) => Ok(Some(selector.to_string())),
-        Err(error) => Err(failed(kube_lockstep_scenario::error::Problem {
-            file: None,
-            line: node.line,
-            column: node.column,
-            what: format!("not a valid selector: {error}"),
-            hint: None,
-        })),
+        Err(error) => {
+            Err(failed(Diagnostic::new(format!("not a valid selector: {error}")).at_node(node)))
+        }
     }
 }

@@ -8,7 +8,8 @@ use super::objects::{ManifestFile, Object, Objects};
 use super::recommender::Vpa;
 use super::target::read_target;
 use super::{AutoscalerKind, DraftError, DraftOptions, Selected};
-use kube_lockstep_scenario::error::{DistinctProblems, Error, Problem, suggest};
+use kube_lockstep_scenario::diagnostic::{Diagnostic, Hint};
+use kube_lockstep_scenario::error::{DistinctProblems, Error, similar};
 use kube_lockstep_scenario::recording;
 
 /// The kinds of the autoscalers.
@@ -30,7 +31,7 @@ pub(super) fn check_kinds(
         false => "HorizontalPodAutoscaler",
     };
     if let Some(what) = empty(objects, files) {
-        return Err(DraftError::Options { what, hint: Some(PRINTS_MANIFESTS.to_owned()) });
+        return Err(DraftError::Options(Diagnostic::new(what).hint(PRINTS_MANIFESTS)));
     }
     let what = format!("there is no {kinds} in {}", names.join(", "));
     let hint = match (supports_vpas, objects.vpas.first()) {
@@ -39,8 +40,8 @@ pub(super) fn check_kinds(
         }
         _ => None,
     };
-    let hint = hint.map(str::to_owned).or_else(|| kinds_hint(objects));
-    Err(DraftError::Options { what, hint })
+    let hint = hint.map(Hint::from).or_else(|| kinds_hint(objects).map(Hint::from));
+    Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)))
 }
 
 /// The message that the files contain nothing but comments. None: they contain something.
@@ -64,12 +65,12 @@ fn kinds_hint(objects: &Objects) -> Option<String> {
         let build = "`kubectl kustomize DIR | kube-lockstep predict -f -`";
         return Some(format!("a Kustomization only names manifests: {build} reads its output"));
     }
-    let similar = |object: &Object| {
+    let misspelled = |object: &Object| {
         let (place, kind) = (object.place(), object.kind());
-        let hint = suggest(&kind, KINDS).filter(|hint| hint.starts_with("did you mean"))?;
+        let hint = similar(&kind, KINDS)?;
         Some(format!("{place}: the kind {kind} is unknown: {hint}"))
     };
-    match objects.others.iter().find_map(similar) {
+    match objects.others.iter().find_map(misspelled) {
         Some(misspelled) => Some(misspelled),
         None if kinds.is_empty() => {
             Some(format!("there are no objects of the Kubernetes API; {PRINTS_MANIFESTS}"))
@@ -98,7 +99,8 @@ pub(super) fn select<'o>(
         let names: Vec<String> = objects.iter().map(Object::full_name).collect();
         let intro = format!("the {kind}s are");
         let hint = among(pattern, &intro, names.iter().map(String::as_str));
-        return Err(DraftError::Options { what: format!("there is no {kind} {pattern}"), hint });
+        let problem = Diagnostic::new(format!("there is no {kind} {pattern}")).with_hint(hint);
+        return Err(DraftError::Options(problem));
     }
     let is_selected = |object: &&Object| patterns.iter().any(|pattern| matches(pattern, object));
     Ok(objects.iter().filter(is_selected).collect())
@@ -113,13 +115,8 @@ pub(super) fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(
         if object.name().is_empty() {
             continue;
         }
-        let problem = Problem {
-            file: None,
-            line: object.node.line,
-            column: object.node.column,
-            what: format!("{kind} {} is also in {}", object.full_name(), first.place()),
-            hint: Some(ONE_OF_A_NAME.to_owned()),
-        };
+        let what = format!("{kind} {} is also in {}", object.full_name(), first.place());
+        let problem = Diagnostic::new(what).at_node(&object.node).hint(ONE_OF_A_NAME);
         return Err(object.problems(vec![problem]).into());
     }
     Ok(())
@@ -171,8 +168,8 @@ pub(super) fn find_autoscalers(
         } else if let Some(kind) = not_selected() {
             let what = format!("{flag} {subject}: {kind} {hpa} is not selected");
             let select = format!("--{}", kind.to_string().to_lowercase());
-            let hint = Some(format!("leave out this {flag}, or add `{select} {hpa}`"));
-            return Err(DraftError::Options { what, hint });
+            let hint = format!("leave out this {flag}, or add `{select} {hpa}`");
+            return Err(DraftError::Options(Diagnostic::new(what).hint(hint)));
         } else if !is_known && !subject.is_resource() {
             *subject = Subject { hpa: None, name: whole, ..subject.clone() };
         } else if !is_known {
@@ -180,14 +177,14 @@ pub(super) fn find_autoscalers(
             let hint = among(hpa, "the autoscalers are", names.iter().map(String::as_str));
             let kind = if vpas.is_empty() { "HPA" } else { "HPA or VPA" };
             let what = format!("{flag} {subject}: there is no {kind} {hpa}");
-            return Err(DraftError::Options { what, hint });
+            return Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)));
         }
     }
     for (index, load) in values.loads.iter().enumerate() {
         if values.loads[..index].iter().any(|other| other.subject == load.subject) {
             let what = format!("--load {} is given twice", load.subject);
-            let hint = Some("each metric has one load: add the values up".to_owned());
-            return Err(DraftError::Options { what, hint });
+            let hint = "each metric has one load: add the values up";
+            return Err(DraftError::Options(Diagnostic::new(what).hint(hint)));
         }
     }
     Ok(values)
@@ -198,10 +195,10 @@ pub(super) fn among<'n>(
     typed: &str,
     intro: &str,
     names: impl IntoIterator<Item = &'n str>,
-) -> Option<String> {
+) -> Option<Hint> {
     let names: Vec<&str> = names.into_iter().collect();
-    let similar = suggest(typed, names.iter().copied()).filter(|hint| hint.starts_with("did"));
-    similar.or_else(|| (!names.is_empty()).then(|| format!("{intro} {}", names.join(", "))))
+    let all = || (!names.is_empty()).then(|| format!("{intro} {}", names.join(", ")).into());
+    similar(typed, names.iter().copied()).or_else(all)
 }
 
 /// The problems of all invalid manifests, in the order in which they are found.
@@ -214,9 +211,11 @@ impl Invalid {
     /// Adds the problems of a manifest, each with its file.
     pub(super) fn add(&mut self, error: Error) {
         for problem in error.problems {
-            let file = problem.file.or_else(|| Some(error.path.clone()));
             // An HPA and a VPA can have the same target.
-            self.problems.add(Problem { file, ..problem });
+            self.problems.add(match problem.file() {
+                Some(_) => problem,
+                None => problem.in_file(&error.path),
+            });
         }
     }
 
@@ -259,14 +258,14 @@ impl Invalid {
                 self.add(error);
                 Ok(None)
             }
-            Err(error @ DraftError::Options { .. }) => Err(error),
+            Err(error @ DraftError::Options(_)) => Err(error),
         }
     }
 
     /// Fails if a manifest is invalid.
     pub(super) fn check(self) -> Result<(), Error> {
         let problems = self.problems.into_list();
-        match problems.first().and_then(|problem| problem.file.clone()) {
+        match problems.first().and_then(Diagnostic::file).map(str::to_owned) {
             Some(path) => Err(Error { path, problems }),
             None => Ok(()),
         }

@@ -13,9 +13,10 @@ use super::select::among;
 use super::{Draft, DraftError, Drafts};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::resolve::Reader;
 use kube_lockstep_scenario::syntax::Syntax;
-use kube_lockstep_scenario::{ReadError, yaml};
+use kube_lockstep_scenario::yaml;
 
 impl Draft {
     /// The names of the HPAs. Empty: it is the draft of a VPA.
@@ -53,7 +54,7 @@ impl Drafts {
         &self,
         draft: &Draft,
         manifests: &Value,
-        read: &dyn Fn(&str) -> Result<String, ReadError>,
+        read: &dyn Fn(&str) -> Result<String, Diagnostic>,
     ) -> Result<Draft, DraftError> {
         let manifests = manifests["hpas"].as_array().map_or(&[][..], Vec::as_slice);
         let hpas = draft.hpas.iter().zip(manifests).map(|(hpa, manifest)| {
@@ -97,11 +98,10 @@ impl Drafts {
         let has_vpa = drafts().any(|draft| draft.has_vpa);
         let error = unused(&load.subject, &hpas, has_vpa, others.is_empty());
         Err(match (self.vpas_left_out.first(), error) {
-            (Some(vpa), DraftError::Options { what, .. }) if load.subject.is_resource() => {
-                let hint = Some(format!(
+            (Some(vpa), DraftError::Options(problem)) if load.subject.is_resource() => {
+                DraftError::Options(problem.hint(format!(
                     "leave out the load, or add --vpa {vpa}, to predict this VPA as well"
-                ));
-                DraftError::Options { what, hint }
+                )))
             }
             (_, error) => error,
         })
@@ -114,7 +114,7 @@ fn without_use(load: &Subject, own: &Subject) -> DraftError {
     let hint = Subject { container: Some("CONTAINER".to_owned()), ..load.clone() };
     let hint =
         format!("name another container, as in --load {hint}=…, or leave out one of the two");
-    DraftError::Options { what, hint: Some(hint) }
+    DraftError::Options(Diagnostic::new(what).hint(hint))
 }
 
 /// An HPA with another manifest, at the same place.
@@ -142,28 +142,27 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     if metrics().any(|metric| same_name(&metric)) && labels.is_empty() && !load.is_resource() {
         let what =
             format!("--load {load} has no use: each series of {name} has a load with its labels");
-        return DraftError::Options { what, hint: Some("leave it out".to_owned()) };
+        return DraftError::Options(Diagnostic::new(what).hint("leave it out"));
     }
     if metrics().any(|metric| same_name(&metric)) {
         let of_name = subjects(metrics().filter(same_name).collect());
         let of_name: Vec<&str> = of_name.iter().map(String::as_str).collect();
         let labels = Subject { labels: labels.clone(), ..Subject::default() };
         let what = format!("no HPA scales on {name} with the labels {labels}");
-        let hint = Some(format!("the HPA has the metric {}", of_name.join(", ")));
-        return DraftError::Options { what, hint };
+        let hint = format!("the HPA has the metric {}", of_name.join(", "));
+        return DraftError::Options(Diagnostic::new(what).hint(hint));
     }
     if hpas.is_empty() && has_vpa {
         let what = format!("a VPA does not use {name}, which has a load");
         let hint = among(name, "it uses", ["cpu", "memory"]);
-        return DraftError::Options { what, hint };
+        return DraftError::Options(Diagnostic::new(what).with_hint(hint));
     }
     if has_vpa && load.is_resource() {
         let what = format!("neither an HPA nor a VPA uses {name}, which has a load");
         let hint = format!(
             "leave out the load, or add {name} to `controlledResources` in the policies of the VPA"
         );
-        let hint = Some(hint);
-        return DraftError::Options { what, hint };
+        return DraftError::Options(Diagnostic::new(what).hint(hint));
     }
     let names: BTreeSet<String> = hpas.iter().map(|hpa| hpa.name.to_string()).collect();
     let what = match (Vec::from_iter(names).as_slice(), has_vpa) {
@@ -177,5 +176,5 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
     names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
     let verb = if has_vpa { "they use" } else { "it scales on" };
     let hint = among(name, verb, names.iter().map(String::as_str));
-    DraftError::Options { what, hint }
+    DraftError::Options(Diagnostic::new(what).with_hint(hint))
 }

@@ -14,7 +14,8 @@ use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::defaults::APP;
-use kube_lockstep_scenario::error::{Error, Problem, suggest};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::error::{Error, similar};
 use kube_lockstep_scenario::kinds::BUILT_IN;
 
 /// The target of a draft, for messages.
@@ -65,8 +66,7 @@ impl Draft {
             return;
         }
         let names: Vec<String> = same_kind().map(Object::name).collect();
-        let hint = suggest(&target.name, names.iter().map(String::as_str));
-        if let Some(hint) = hint.filter(|hint| hint.starts_with("did you mean")) {
+        if let Some(hint) = similar(&target.name, names.iter().map(String::as_str)) {
             missing.what.push_str(&format!(": {hint}"));
         }
     }
@@ -92,8 +92,7 @@ pub(super) fn find_target(
         true => ONE_OF_A_NAME,
         false => "set the namespace of the autoscaler, or leave out the other one",
     };
-    let (line, column) = (second.node.line, second.node.column);
-    let problem = Problem { file: None, line, column, what, hint: Some(hint.to_owned()) };
+    let problem = Diagnostic::new(what).at_node(&second.node).hint(hint);
     Err(second.problems(vec![problem]).into())
 }
 
@@ -189,7 +188,7 @@ pub(super) fn check_containers(
 fn no_container(unknown: &str, target: &str, known: &[String]) -> DraftError {
     let what = format!("{target} has no container {unknown}");
     let hint = among(unknown, "it has", known.iter().map(String::as_str));
-    DraftError::Options { what, hint }
+    DraftError::Options(Diagnostic::new(what).with_hint(hint))
 }
 
 /// Checks that the containers of loads and requests of all autoscalers exist in one of the targets,
@@ -210,7 +209,8 @@ pub(super) fn check_containers_of_all(drafts: &[Draft], values: &Values) -> Resu
     let known: BTreeSet<&str> =
         drafts.iter().flat_map(|draft| &draft.target.containers).map(String::as_str).collect();
     let what = format!("no target has a container {unknown}");
-    Err(DraftError::Options { what, hint: among(unknown, "the containers are", known) })
+    let hint = among(unknown, "the containers are", known);
+    Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)))
 }
 
 /// Rejects requests without a container if the pods have several: a VPA changes the request of each
@@ -232,7 +232,7 @@ pub(super) fn check_requests_of_containers(
          changes the request of each"
     );
     let hint = format!("name the container: --request {subject}/{}={quantity}", first.name);
-    Err(DraftError::Options { what, hint: Some(hint) })
+    Err(DraftError::Options(Diagnostic::new(what).hint(hint)))
 }
 
 /// The containers that loads name.

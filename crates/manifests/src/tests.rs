@@ -4,7 +4,8 @@ use super::*;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::{ReadingNote, UsageSource};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::resolved::UsageSource;
 use kube_lockstep_scenario::vpa::VpaScenario;
 
 const HPA: &str = "
@@ -37,7 +38,7 @@ spec:
         readinessProbe: {httpGet: {path: /, port: 80}, initialDelaySeconds: 20}
 ";
 
-fn no_files(_: &str) -> Result<String, ReadError> {
+fn no_files(_: &str) -> Result<String, Diagnostic> {
     Err("there is no other file".into())
 }
 
@@ -58,7 +59,9 @@ fn drafts(texts: &[&str], options: &DraftOptions) -> Drafts {
 fn error(texts: &[&str], options: &DraftOptions) -> String {
     let files: Vec<ManifestFile> = texts.iter().map(|text| file(text)).collect();
     match draft(&files, options, &no_files) {
-        Err(DraftError::Options { what, hint }) => format!("{what}; {}", hint.unwrap_or_default()),
+        Err(DraftError::Options(problem)) => {
+            format!("{problem}; {}", problem.hint_text().unwrap_or_default())
+        }
         Err(error) => error.to_string(),
         Ok(_) => panic!("the manifests are valid"),
     }
@@ -89,7 +92,11 @@ fn a_draft_has_the_target_and_the_load() {
     assert!(text.contains("limit: \"1\""), "{text}");
     let notes = &draft.manifest_notes;
     let startup = notes.iter().find(|note| note.what.contains("ready after 20s"));
-    assert_eq!(startup.map(|note| (&*note.file, note.line)), Some(("web.yaml", 2)), "{notes:?}");
+    assert_eq!(
+        startup.map(|note| (note.file(), note.line())),
+        Some((Some("web.yaml"), Some(2))),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -1082,7 +1089,7 @@ fn only_memory_may_rise_all_the_time() {
         let drafts = draft(&files, &options(&[load]), &read).expect("a draft");
         let scenario = scenario::parse("web.yaml", &drafts.list[0].to_yaml(), &read);
         let notes = scenario.expect("a scenario").notes;
-        let is_note = |note: &ReadingNote| note.what.contains("only rise, or fall to zero");
+        let is_note = |note: &Diagnostic| note.what.contains("only rise, or fall to zero");
         assert_eq!(notes.iter().any(is_note), has_note, "{notes:?}");
     }
 }

@@ -4,6 +4,7 @@ use super::DraftError;
 use super::load::{HpaName, Load};
 use super::pods::Pods;
 use kube_autoscaler_models::quantity::{Format, Quantity};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::resolve::{MOST_CPU, Usual, is_implausible, rounded};
 
 /// The pods that have the loads.
@@ -59,6 +60,6 @@ impl Loaded<'_> {
              {whose} {usual}",
             load.subject
         );
-        Err(DraftError::Options { what, hint: Some(hint.to_owned()) })
+        Err(DraftError::Options(Diagnostic::new(what).hint(hint)))
     }
 }

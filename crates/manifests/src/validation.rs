@@ -15,7 +15,8 @@ use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::selector::{Selector, is_dns1123_label};
 use kube_lockstep_scenario::api_schema::ApiObject;
 use kube_lockstep_scenario::decode::{Nulls, decode};
-use kube_lockstep_scenario::error::{DistinctProblems, Error, Problem, rejection};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
+use kube_lockstep_scenario::error::{DistinctProblems, Error, rejection};
 use kube_lockstep_scenario::node::{Node, NodeKind};
 use kube_lockstep_scenario::object_meta;
 
@@ -30,7 +31,7 @@ pub(crate) fn check(object: &Object) -> Result<(), Error> {
     }
 }
 
-fn problems(object: &Object) -> Vec<Problem> {
+fn problems(object: &Object) -> Vec<Diagnostic> {
     let (kind, group) = (object.kind(), object.group());
     let is_known = match &*kind {
         "Deployment" | "StatefulSet" | "ReplicaSet" => group == "apps",
@@ -62,9 +63,7 @@ struct Check {
 
 impl Check {
     fn add(&mut self, at: &Node, error: &FieldError) {
-        let what = rejection(&self.kind, error);
-        let Node { line, column, .. } = *at;
-        self.problems.add(Problem { file: None, line, column, what, hint: None });
+        self.problems.add(Diagnostic::new(rejection(&self.kind, error)).at_node(at));
     }
 
     fn required(&mut self, at: &Node, path: &str) {

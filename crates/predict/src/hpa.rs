@@ -10,7 +10,7 @@ use kube_lockstep_manifests::{
     Draft, DraftError, DraftOptions, Load, ManifestFile, Selected, draft,
 };
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::{Problem, ReadError};
+use kube_lockstep_scenario::Diagnostic;
 
 /// The name of the manifest in errors.
 const MANIFEST: &str = "the manifest";
@@ -115,7 +115,7 @@ impl PredictHpa {
         let file = ManifestFile { name, text, lenient: false };
         let drafts = draft(&[file], &options, &no_files).map_err(|error| match error {
             DraftError::Invalid(error) => error,
-            DraftError::Options { what, .. } => invalid(MANIFEST, what),
+            DraftError::Options(problem) => invalid(MANIFEST, problem.what),
         })?;
         let count = drafts.list.len();
         let mut list = drafts.list.into_iter();
@@ -124,20 +124,20 @@ impl PredictHpa {
     }
 }
 
-fn no_files(_: &str) -> Result<String, ReadError> {
+fn no_files(_: &str) -> Result<String, Diagnostic> {
     Err("there is no other file".into())
 }
 
 /// An error without a position of its own.
 fn invalid(path: &str, what: String) -> scenario::Error {
-    let problem = Problem { file: None, line: 1, column: 1, what, hint: None };
-    scenario::Error::new(path, vec![problem])
+    scenario::Error::new(path, vec![Diagnostic::new(what).at(1, 1)])
 }
 
 /// Quotes the lines of the scenario in errors, since nobody has seen them.
 fn quote_lines(mut error: scenario::Error, text: &str) -> scenario::Error {
     for problem in &mut error.problems {
-        let line = text.lines().nth(problem.line.saturating_sub(1)).unwrap_or_default();
+        let line = problem.line().unwrap_or(1).saturating_sub(1);
+        let line = text.lines().nth(line).unwrap_or_default();
         problem.what = format!("{}, in `{}`", problem.what, line.trim());
     }
     error

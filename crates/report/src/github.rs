@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::markdown::Markdown;
 use super::{CutOff, Report, counted, headline};
-use kube_lockstep_scenario::Problem;
+use kube_lockstep_scenario::{Diagnostic, Place};
 use kube_lockstep_sim::run::{Event, Outcome, Verdict};
 
 /// The report for GitHub Actions.
@@ -71,15 +71,14 @@ impl<W: Write, S: Write> Github<W, S> {
     }
 
     /// An annotation at an error of a scenario file.
-    fn invalid(&mut self, file: &str, problem: &Problem) -> io::Result<()> {
+    fn invalid(&mut self, file: &str, problem: &Diagnostic) -> io::Result<()> {
         let file = property(&self.folders.relative(file));
-        let Problem { line, column, what, hint, .. } = problem;
-        let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        let message = data(&format!("{what}{hint}"));
-        writeln!(
-            self.out,
-            "::error file={file},line={line},col={column},title=invalid scenario::{message}"
-        )
+        let message = data(&problem.in_one_line("\nhint: "));
+        write!(self.out, "::error file={file}")?;
+        if let Some(Place { line, column, .. }) = &problem.place {
+            write!(self.out, ",line={line},col={column}")?;
+        }
+        writeln!(self.out, ",title=invalid scenario::{message}")
     }
 
     fn general(&mut self, message: &str) -> io::Result<()> {
@@ -110,7 +109,7 @@ impl<W: Write, S: Write> Report for Github<W, S> {
     fn cut_off(&mut self, cause: CutOff<'_>) -> io::Result<()> {
         for error in cause.invalid {
             for problem in &error.problems {
-                self.invalid(problem.file.as_ref().unwrap_or(&error.path), problem)?;
+                self.invalid(problem.file().unwrap_or(&error.path), problem)?;
             }
         }
         if cause.invalid.is_empty() {

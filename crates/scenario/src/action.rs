@@ -17,8 +17,9 @@ use super::entries::read_object;
 use super::event::{self, EventForm};
 use super::manifest::Patch;
 use super::podset::PodSet;
-use super::text::{As, Form, Instant, Malformed, PositiveDuration, malformed, text_only};
+use super::text::{As, Form, Instant, PositiveDuration, malformed, text_only};
 use super::workload::Container;
+use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::api::ApiError;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::observation::Request;
@@ -570,7 +571,7 @@ impl Form for Share {
     const FALLBACK: &'static str = "1";
     const SCHEMA_NAME: &'static str = "ShareText";
 
-    fn read(text: &str) -> Result<Share, Malformed> {
+    fn read(text: &str) -> Result<Share, Diagnostic> {
         let share = match text.strip_suffix('%') {
             Some(percent) => percent.parse().map(Share::Percent),
             None => text.parse().map(Share::Pods),

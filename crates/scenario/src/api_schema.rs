@@ -34,6 +34,7 @@ use regex_lite::Regex;
 pub(crate) use self::custom_resource::{Checked, check_vpa};
 pub use self::decoding::ApiObject;
 use crate::decode::{fraction, number_hint, shape_hint};
+use crate::diagnostic::Hint;
 use crate::node::{Node, NodeKind, Scalar};
 use crate::text::{AnyQuantity, Form};
 
@@ -226,30 +227,28 @@ fn value_of(node: &Node) -> serde_json::Value {
 }
 
 /// The hint for a value that does not have this kind in Go.
-fn type_hint(node: &Node, kind: &str) -> Option<String> {
+fn type_hint(node: &Node, kind: &str) -> Option<Hint> {
     match (node.scalar(), kind) {
         (Some(Scalar::Text(text)), "int32" | "int64") => number_hint(text, true),
         (Some(Scalar::Int(_) | Scalar::Float(_)), "int32") => Some(int32_hint()),
-        (Some(_), "string") => Some("put the value in quotes".to_owned()),
+        (Some(_), "string") => Some("put the value in quotes".into()),
         (_, kind) if kind.starts_with("[]") => shape_hint("a list", node),
         _ => None,
     }
 }
 
 /// The hint for a number that is not an int32.
-fn int32_hint() -> String {
-    format!("expected a whole number from {} to {}", i32::MIN, i32::MAX)
+fn int32_hint() -> Hint {
+    format!("expected a whole number from {} to {}", i32::MIN, i32::MAX).into()
 }
 
-fn quantity_hint(text: &str, path: &str) -> Option<String> {
+fn quantity_hint(text: &str, path: &str) -> Option<Hint> {
     let percent = text.strip_suffix('%').map(str::trim_end);
     match percent.and_then(fraction).zip(percent) {
-        Some((fraction, _)) if path.ends_with(".tolerance") => {
-            Some(format!("did you mean {fraction}?"))
-        }
+        Some((fraction, _)) if path.ends_with(".tolerance") => Some(Hint::Meant(fraction)),
         Some((_, percent)) if path.contains("esource.target.") => {
             let meant = format!("{{type: Utilization, averageUtilization: {percent}}}");
-            Some(format!("did you mean {meant}?"))
+            Some(Hint::Meant(meant))
         }
         _ => AnyQuantity::read(text).err()?.hint,
     }

@@ -21,12 +21,12 @@ use serde::de::{
 };
 
 use super::deprecated::new_name;
-use super::error::{Problem, elsewhere, hint_for_another_map, hint_for_another_timeline, suggest};
+use super::error::suggest;
 use super::forms::FormCheck;
+use super::hints;
 use super::node::{Key, Node, NodeKind, Scalar, shorten};
-
-/// The expected form of `hpa`.
-pub const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
+use super::raw::MANIFEST;
+use crate::diagnostic::{Diagnostic, Hint, Kind};
 
 /// The expected form of `during`.
 const DURING: &str = "a request of the controller, for example {after: getScale}";
@@ -49,11 +49,11 @@ pub enum Nulls {
 /// A decoded value and the malformed texts in it, which were replaced by valid values.
 pub(super) struct Decoded<T> {
     pub value: T,
-    pub malformed: Vec<Problem>,
+    pub malformed: Vec<Diagnostic>,
 }
 
 /// Decodes a tree. Fails with the first problem.
-pub fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Problem> {
+pub fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Diagnostic> {
     let Decoded { value, malformed } = decode_all(node, nulls)?;
     malformed.into_iter().next().map_or(Ok(value), Err)
 }
@@ -62,13 +62,10 @@ pub fn decode<T: DeserializeOwned>(node: &Node, nulls: Nulls) -> Result<T, Probl
 pub(super) fn decode_all<T: DeserializeOwned>(
     node: &Node,
     nulls: Nulls,
-) -> Result<Decoded<T>, Problem> {
+) -> Result<Decoded<T>, Diagnostic> {
     let malformed = RefCell::default();
     let decoder = Decoder { node, nulls, malformed: &malformed };
-    let value = T::deserialize(decoder).map_err(|fault| {
-        let (line, column) = fault.at.unwrap_or((node.line, node.column));
-        Problem { file: None, line, column, what: fault.what, hint: fault.hint }
-    })?;
+    let value = T::deserialize(decoder).map_err(|problem| problem.or_at_node(node))?;
     Ok(Decoded { value, malformed: malformed.into_inner() })
 }
 
@@ -93,70 +90,46 @@ fn example(field: &str) -> Option<&'static str> {
     })
 }
 
-/// An error whose position may not be set yet.
-#[derive(Debug)]
-pub struct Fault {
-    at: Option<(usize, usize)>,
-    what: String,
-    hint: Option<String>,
-}
-
-impl Fault {
-    fn new(what: String, hint: Option<String>) -> Fault {
-        Fault { at: None, what, hint }
-    }
-
-    fn at(mut self, line: usize, column: usize) -> Fault {
-        self.at.get_or_insert((line, column));
-        self
-    }
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl serde::de::Error for Fault {
+impl serde::de::Error for Diagnostic {
     /// The second line of the message, if any, is the hint.
-    fn custom<T: Display>(message: T) -> Fault {
+    fn custom<T: Display>(message: T) -> Diagnostic {
         let message = message.to_string();
         match message.split_once('\n') {
-            Some((what, hint)) => Fault::new(what.to_owned(), Some(hint.to_owned())),
-            None => Fault::new(message, None),
+            Some((what, hint)) => Diagnostic::new(what).hint(hint),
+            None => Diagnostic::new(message),
         }
     }
 
-    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
-        Fault::new(format!("expected {}, found {found}", describe(expected)), None)
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Diagnostic {
+        Diagnostic::new(format!("expected {}, found {found}", describe(expected)))
     }
 
-    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Diagnostic {
         match found {
-            Unexpected::Signed(number) => Fault::out_of_range(&number.to_string(), expected),
-            _ => Fault::invalid_type(found, expected),
+            Unexpected::Signed(number) => out_of_range(&number.to_string(), expected),
+            _ => Diagnostic::invalid_type(found, expected),
         }
     }
 
-    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
-        let hint = hint_for_another_map(field, expected)
-            .or_else(|| hint_for_another_timeline(field, expected))
-            .map(str::to_owned)
-            .or_else(|| elsewhere(field, expected).map(|at| belongs(field, at)))
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Diagnostic {
+        let hint = hints::of_another_timeline(field, expected)
+            .map(Hint::from)
+            .or_else(|| hints::elsewhere(field, expected).map(|at| belongs(field, at).into()))
             .or_else(|| suggest(field, expected.iter().copied()));
-        Fault::new(format!("unknown field `{field}`"), hint)
+        Diagnostic::new(format!("unknown field `{field}`"))
+            .with_hint(hint)
+            .kind(Kind::UnknownField(field.to_owned()))
     }
 
-    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Fault {
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Diagnostic {
         let hint = suggest(variant, expected.iter().copied());
-        Fault::new(format!("unknown value {}", shorten(variant)), hint)
+        Diagnostic::new(format!("unknown value {}", shorten(variant))).with_hint(hint)
     }
 
-    fn missing_field(field: &'static str) -> Fault {
-        Fault::new(format!("missing field `{field}`"), example(field).map(str::to_owned))
+    fn missing_field(field: &'static str) -> Diagnostic {
+        Diagnostic::new(format!("missing field `{field}`"))
+            .with_hint(example(field).map(Hint::from))
+            .kind(Kind::MissingField(field))
     }
 }
 
@@ -168,30 +141,33 @@ fn belongs(field: &str, at: &str) -> String {
     }
 }
 
-impl Fault {
-    /// The error for a value of `metricMissing` that has no metric.
-    fn in_metric_missing(mut self, node: &Node) -> Fault {
-        let hint = "`metricMissing` is for a metric of `metrics.pods`, {metric: …, pods: …}; to \
-                    remove pods from metrics.k8s.io, use `metricsMissing`";
-        let is_of_node = |name: &str| node.entry(name).is_some();
-        let unknown = self.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
-        let is_unclear = self.hint.as_ref().is_none_or(|hint| !hint.starts_with("did you mean"));
-        if self.what == "missing field `metric`" || is_unclear && unknown.is_some_and(is_of_node) {
-            self.hint = Some(hint.to_owned());
+/// The error for a value of `metricMissing` that has no metric.
+fn in_metric_missing(problem: Diagnostic, node: &Node) -> Diagnostic {
+    let lacks_metric = match &problem.kind {
+        Kind::MissingField(field) => *field == "metric",
+        Kind::UnknownField(field) => {
+            node.entry(field).is_some() && !matches!(problem.hint, Some(Hint::Similar(_)))
         }
-        self
+        _ => false,
+    };
+    if lacks_metric {
+        return problem.hint(
+            "`metricMissing` is for a metric of `metrics.pods`, {metric: …, pods: …}; to remove \
+             pods from metrics.k8s.io, use `metricsMissing`",
+        );
     }
+    problem
+}
 
-    fn out_of_range(number: &str, expected: &dyn Expected) -> Fault {
-        let range = match expected.to_string().as_str() {
-            "i32" => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
-            "u32" => format!("a whole number from 0 to {}", u32::MAX),
-            "u16" => format!("a whole number from 0 to {}", u16::MAX),
-            "usize" | "u64" => "a whole number, not negative".to_owned(),
-            other => other.to_owned(),
-        };
-        Fault::new(format!("{number} is out of range: expected {range}"), None)
-    }
+fn out_of_range(number: &str, expected: &dyn Expected) -> Diagnostic {
+    let range = match expected.to_string().as_str() {
+        "i32" => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "usize" | "u64" => "a whole number, not negative".to_owned(),
+        other => other.to_owned(),
+    };
+    Diagnostic::new(format!("{number} is out of range: expected {range}"))
 }
 
 /// Describes serde's expectation in the terms of the file.
@@ -210,14 +186,14 @@ fn describe(expected: &dyn Expected) -> String {
 
 /// The probable meaning of a text where a number is expected. Percentages are whole numbers in the
 /// Kubernetes API; fractions are never percentages here.
-pub(super) fn number_hint(text: &str, whole: bool) -> Option<String> {
+pub(super) fn number_hint(text: &str, whole: bool) -> Option<Hint> {
     let number = text.trim();
     let Some(percent) = number.strip_suffix('%').map(str::trim_end) else {
         let quoted = number.parse::<f64>().is_ok();
-        return quoted.then(|| "write the number without quotes".to_owned());
+        return quoted.then(|| "write the number without quotes".into());
     };
     let fraction = fraction(percent)?;
-    Some(format!("did you mean {}?", if whole { percent } else { &fraction }))
+    Some(format!("did you mean {}?", if whole { percent } else { &fraction }).into())
 }
 
 /// Converts a percentage to an exact fraction, in decimal notation.
@@ -229,17 +205,17 @@ pub fn fraction(percent: &str) -> Option<String> {
 
 /// The probable meaning of a value of another shape: a scalar in place of a map that contains it,
 /// or one element in place of a list.
-pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
+pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<Hint> {
     let Some(scalar) = node.scalar() else {
         if expected.starts_with("a set of pods")
             && let Some((_, metric)) = node.entry("metric")
         {
-            return Some(match metric.scalar() {
+            return Some(Hint::Similar(match metric.scalar() {
                 Some(Scalar::Text(name @ ("cpu" | "memory"))) => {
-                    format!("did you mean `resourceMissing: {{pods: …, resource: {name}}}`?")
+                    format!("resourceMissing: {{pods: …, resource: {name}}}")
                 }
-                _ => format!("did you mean `metricMissing: {METRIC_OF_PODS}`?"),
-            });
+                _ => format!("metricMissing: {METRIC_OF_PODS}"),
+            }));
         }
         let hint = match node.kind {
             NodeKind::Map(_) if expected == "text" && node.entry("message").is_some() => {
@@ -251,10 +227,10 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
             NodeKind::List(_) if expected.ends_with("(a map)") => "remove the `- ` or the brackets",
             _ => return None,
         };
-        return Some(hint.to_owned());
+        return Some(hint.into());
     };
     if expected == METRIC_OF_PODS {
-        return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".to_owned());
+        return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".into());
     }
     let map = match (expected, scalar) {
         (MANIFEST, Scalar::Text(path)) => format!("{{file: {path}}}"),
@@ -270,46 +246,50 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<String> {
         ("a list", Scalar::Text(text)) => format!("[{text}]"),
         _ => return None,
     };
-    Some(format!("did you mean {map}?"))
+    Some(Hint::Meant(map))
 }
 
 #[derive(Clone, Copy)]
 struct Decoder<'n> {
     node: &'n Node,
     nulls: Nulls,
-    malformed: &'n RefCell<Vec<Problem>>,
+    malformed: &'n RefCell<Vec<Diagnostic>>,
 }
 
 impl<'n> Decoder<'n> {
-    fn mismatch(&self, expected: &dyn Expected) -> Fault {
+    fn mismatch(&self, expected: &dyn Expected) -> Diagnostic {
         let expected = describe(expected);
         let hint = match self.node.scalar() {
-            Some(Scalar::Null) => Some("a value is missing after the colon".to_owned()),
+            Some(Scalar::Null) => Some("a value is missing after the colon".into()),
             Some(Scalar::Text(text)) if expected == "true or false" => match text {
-                "true" | "false" => Some("remove the quotes".to_owned()),
-                "yes" | "on" | "Yes" | "On" => Some("did you mean `true`?".to_owned()),
-                "no" | "off" | "No" | "Off" => Some("did you mean `false`?".to_owned()),
+                "true" | "false" => Some("remove the quotes".into()),
+                "yes" | "on" | "Yes" | "On" => Some(Hint::Similar("true".to_owned())),
+                "no" | "off" | "No" | "Off" => Some(Hint::Similar("false".to_owned())),
                 _ => None,
             },
             Some(Scalar::Text(text)) if expected.ends_with("number") => {
                 number_hint(text, expected == "a whole number")
             }
-            Some(_) if expected == "text" => Some("put the value in quotes".to_owned()),
+            Some(_) if expected == "text" => Some("put the value in quotes".into()),
             _ => shape_hint(&expected, self.node),
         };
         let what = format!("expected {expected}, found {}", self.node.describe());
-        Fault::new(what, hint).at(self.node.line, self.node.column)
+        Diagnostic::new(what).with_hint(hint).at_node(self.node)
     }
 
-    fn with_position<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
-        result.map_err(|fault| fault.at(self.node.line, self.node.column))
+    fn with_position<T>(&self, result: Result<T, Diagnostic>) -> Result<T, Diagnostic> {
+        result.map_err(|problem| problem.or_at_node(self.node))
     }
 
-    fn list<V: Visitor<'n>>(self, items: &'n [Node], visitor: V) -> Result<V::Value, Fault> {
+    fn list<V: Visitor<'n>>(self, items: &'n [Node], visitor: V) -> Result<V::Value, Diagnostic> {
         self.with_position(visitor.visit_seq(Items { rest: items.iter(), parent: self }))
     }
 
-    fn map<V: Visitor<'n>>(self, fields: &'n [(Key, Node)], visitor: V) -> Result<V::Value, Fault> {
+    fn map<V: Visitor<'n>>(
+        self,
+        fields: &'n [(Key, Node)],
+        visitor: V,
+    ) -> Result<V::Value, Diagnostic> {
         self.with_position(visitor.visit_map(Entries {
             rest: fields.iter(),
             value: None,
@@ -324,17 +304,11 @@ impl<'n> Decoder<'n> {
         form: &FormCheck,
         text: &str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, Diagnostic> {
         let Err(malformed) = (form.check)(text) else {
             return self.with_position(visitor.visit_str(text));
         };
-        self.malformed.borrow_mut().push(Problem {
-            file: None,
-            line: self.node.line,
-            column: self.node.column,
-            what: malformed.what,
-            hint: malformed.hint,
-        });
+        self.malformed.borrow_mut().push(malformed.at_node(self.node));
         self.with_position(visitor.visit_str(form.fallback))
     }
 }
@@ -342,7 +316,7 @@ impl<'n> Decoder<'n> {
 /// Methods of the trait that accept only numbers.
 macro_rules! numbers {
     ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+        fn $method<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
             match self.node.scalar() {
                 Some(Scalar::Int(number)) => self.with_position(visitor.visit_i64(number)),
                 Some(Scalar::Float(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
@@ -354,7 +328,7 @@ macro_rules! numbers {
                         NodeKind::Scalar { text, .. } => text.as_str(),
                         NodeKind::List(_) | NodeKind::Map(_) => "the number",
                     };
-                    self.with_position(Err(Fault::out_of_range(text, &visitor)))
+                    self.with_position(Err(out_of_range(text, &visitor)))
                 }
                 _ => Err(self.mismatch(&visitor)),
             }
@@ -363,9 +337,9 @@ macro_rules! numbers {
 }
 
 impl<'n> Deserializer<'n> for Decoder<'n> {
-    type Error = Fault;
+    type Error = Diagnostic;
 
-    fn deserialize_any<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
             NodeKind::List(items) => self.list(items, visitor),
             NodeKind::Map(entries) => self.map(entries, visitor),
@@ -379,7 +353,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         }
     }
 
-    fn deserialize_bool<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_bool<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match self.node.scalar() {
             Some(Scalar::Bool(value)) => self.with_position(visitor.visit_bool(value)),
             _ => Err(self.mismatch(&visitor)),
@@ -391,7 +365,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
     }
 
-    fn deserialize_f64<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_f64<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match self.node.scalar() {
             Some(Scalar::Int(number)) => self.with_position(visitor.visit_f64(number as f64)),
             Some(Scalar::Float(number)) => self.with_position(visitor.visit_f64(number)),
@@ -399,28 +373,28 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         }
     }
 
-    fn deserialize_f32<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_f32<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         self.deserialize_f64(visitor)
     }
 
-    fn deserialize_str<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_str<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match self.node.scalar() {
             Some(Scalar::Text(text)) => self.with_position(visitor.visit_str(text)),
             _ => Err(self.mismatch(&visitor)),
         }
     }
 
-    fn deserialize_string<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_string<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match (self.node.is_null(), self.nulls) {
             (true, Nulls::Absent) => self.with_position(visitor.visit_none()),
             (true, Nulls::Refused) => {
                 let hint = "a value is missing after the colon; write `{}` for an empty map";
-                let what = "expected a value, found nothing".to_owned();
-                Err(Fault::new(what, Some(hint.to_owned())).at(self.node.line, self.node.column))
+                let what = "expected a value, found nothing";
+                Err(Diagnostic::new(what).hint(hint).at_node(self.node))
             }
             (false, _) => self.with_position(visitor.visit_some(self)),
         }
@@ -430,7 +404,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, Diagnostic> {
         if let Some(form) = FormCheck::named(name) {
             return match &self.node.kind {
                 NodeKind::Scalar { text, .. } if !self.node.is_null() => {
@@ -443,14 +417,14 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         self.with_position(visitor.visit_newtype_struct(self))
     }
 
-    fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
             NodeKind::List(items) => self.list(items, visitor),
             NodeKind::Scalar { .. } | NodeKind::Map(_) => Err(self.mismatch(&visitor)),
         }
     }
 
-    fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
             NodeKind::Map(entries) => self.map(entries, visitor),
             NodeKind::Scalar { .. } | NodeKind::List(_) => Err(self.mismatch(&visitor)),
@@ -462,11 +436,11 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         name: &'static str,
         _fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, Diagnostic> {
         let result = self.deserialize_map(visitor);
         match name {
-            METRIC_OF_PODS_TYPE => result.map_err(|fault| fault.in_metric_missing(self.node)),
-            _ => result,
+            METRIC_OF_PODS_TYPE => result.map_err(|problem| in_metric_missing(problem, self.node)),
+            name => result.map_err(|problem| hints::of_type(problem, name, self.node)),
         }
     }
 
@@ -475,10 +449,10 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         _name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, Diagnostic> {
         match self.node.scalar() {
             Some(Scalar::Text(text)) => {
-                let variant: StrDeserializer<'_, Fault> = StrDeserializer::new(text);
+                let variant: StrDeserializer<'_, Diagnostic> = StrDeserializer::new(text);
                 self.with_position(visitor.visit_enum(variant))
             }
             _ => Err(self.mismatch(&visitor)),
@@ -497,12 +471,12 @@ struct Items<'n> {
 }
 
 impl<'n> SeqAccess<'n> for Items<'n> {
-    type Error = Fault;
+    type Error = Diagnostic;
 
     fn next_element_seed<T: DeserializeSeed<'n>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Fault> {
+    ) -> Result<Option<T::Value>, Diagnostic> {
         let decoder = self.rest.next().map(|node| Decoder { node, ..self.parent });
         decoder.map(|decoder| decoder.with_position(seed.deserialize(decoder))).transpose()
     }
@@ -515,20 +489,20 @@ struct Entries<'n> {
 }
 
 impl<'n> MapAccess<'n> for Entries<'n> {
-    type Error = Fault;
+    type Error = Diagnostic;
 
     fn next_key_seed<K: DeserializeSeed<'n>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Fault> {
+    ) -> Result<Option<K::Value>, Diagnostic> {
         let Some((key, value)) = self.rest.next() else { return Ok(None) };
         self.value = Some(value);
-        let text: StrDeserializer<'_, Fault> = StrDeserializer::new(&key.text);
-        seed.deserialize(text).map(Some).map_err(|fault| fault.at(key.line, key.column))
+        let text: StrDeserializer<'_, Diagnostic> = StrDeserializer::new(&key.text);
+        seed.deserialize(text).map(Some).map_err(|problem| problem.or_at(key.line, key.column))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let node = self.value.take().ok_or_else(|| Fault::custom("a value without a key"))?;
+    fn next_value_seed<V: DeserializeSeed<'n>>(&mut self, seed: V) -> Result<V::Value, Diagnostic> {
+        let node = self.value.take().ok_or_else(|| Diagnostic::custom("a value without a key"))?;
         let decoder = Decoder { node, ..self.parent };
         decoder.with_position(seed.deserialize(decoder))
     }

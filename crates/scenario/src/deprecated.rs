@@ -1,9 +1,8 @@
 //! Old names of fields of the scenario format. They are still accepted, with a note that gives the
 //! new name.
 
-use super::error::Problem;
 use super::node::{Node, NodeKind};
-use super::resolved::ReadingNote;
+use crate::diagnostic::Diagnostic;
 
 /// A field that was renamed.
 struct RenamedField {
@@ -25,7 +24,7 @@ pub(super) fn new_name(old: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// If a file contains both the old and the new name of a field.
-pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<ReadingNote>, Problem> {
+pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<Diagnostic>, Diagnostic> {
     let mut notes = Vec::new();
     for RenamedField { parent, old, new } in RENAMED_FIELDS {
         let Some(NodeKind::Map(fields)) = root.entry_mut(parent).map(|node| &mut node.kind) else {
@@ -34,16 +33,12 @@ pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<ReadingNote>, Problem
         let has_new = fields.iter().any(|(key, _)| key.text == new);
         let Some((key, _)) = fields.iter_mut().find(|(key, _)| key.text == old) else { continue };
         if has_new {
-            return Err(Problem {
-                file: None,
-                line: key.line,
-                column: key.column,
-                what: format!("`{old}` is the old name of `{new}`, which is set as well"),
-                hint: Some(format!("remove `{old}`")),
-            });
+            let what = format!("`{old}` is the old name of `{new}`, which is set as well");
+            let problem = Diagnostic::new(what).at(key.line, key.column);
+            return Err(problem.hint(format!("remove `{old}`")));
         }
         let what = format!("`{old}` is deprecated; use `{new}`");
-        notes.push(ReadingNote { line: Some(key.line), what });
+        notes.push(Diagnostic::new(what).at(key.line, key.column));
         new.clone_into(&mut key.text);
     }
     Ok(notes)

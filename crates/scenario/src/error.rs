@@ -4,10 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use super::action::Action;
-use super::event::variants;
-use super::syntax::Syntax;
-use super::vpa::VpaAction;
+use crate::diagnostic::{Diagnostic, Hint};
+use crate::syntax::Syntax;
 
 /// The hint for a file that may be a manifest instead of a scenario.
 pub const READS_MANIFESTS: &str =
@@ -19,66 +17,29 @@ pub struct Error {
     /// The file as the user named it.
     pub path: String,
     /// The problems, sorted by position. Never empty.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
-/// One problem of a file.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Problem {
-    /// The file, if the problem is in the manifest that the scenario refers to.
-    pub file: Option<String>,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column, from 1, in characters.
-    pub column: usize,
-    /// The problem and the expectation.
-    pub what: String,
-    /// The solution.
-    pub hint: Option<String>,
-}
-
-/// Why a file that a scenario or a load names can't be read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReadError {
-    /// The problem, after `FILE can't be read: `.
-    pub what: String,
-    /// The solution. None: the path may be wrong.
-    pub hint: Option<String>,
-}
-
-impl ReadError {
-    /// The problem of a scenario, and its hint.
-    pub(super) fn problem_of(self, path: &str, syntax: Syntax) -> (String, String) {
-        let hint = self.hint.unwrap_or_else(|| {
-            let folder = syntax.pick("scenario", "current folder");
-            format!("the path is relative to the {folder}")
-        });
-        (format!("{path} can't be read: {}", self.what), hint)
-    }
-}
-
-impl From<String> for ReadError {
-    fn from(what: String) -> ReadError {
-        ReadError { what, hint: None }
-    }
-}
-
-impl From<&str> for ReadError {
-    fn from(what: &str) -> ReadError {
-        ReadError::from(what.to_owned())
-    }
+/// The problem of a file that a scenario or a load names, and that can't be read: `why` has no hint
+/// if the path may be wrong.
+pub(super) fn unreadable(path: &str, why: Diagnostic, syntax: Syntax) -> Diagnostic {
+    let hint = why.hint.unwrap_or_else(|| {
+        let folder = syntax.pick("scenario", "current folder");
+        format!("the path is relative to the {folder}").into()
+    });
+    Diagnostic::new(format!("{path} can't be read: {}", why.what)).hint(hint)
 }
 
 /// Problems in the order in which they are found, each once.
 #[derive(Default)]
 pub struct DistinctProblems {
-    list: Vec<Problem>,
-    known: HashSet<Problem>,
+    list: Vec<Diagnostic>,
+    known: HashSet<Diagnostic>,
 }
 
 impl DistinctProblems {
     /// Adds a problem, unless it was added before.
-    pub fn add(&mut self, problem: Problem) {
+    pub fn add(&mut self, problem: Diagnostic) {
         if self.known.insert(problem.clone()) {
             self.list.push(problem);
         }
@@ -89,7 +50,7 @@ impl DistinctProblems {
     }
 
     /// All problems, in the order in which they were added.
-    pub fn into_list(self) -> Vec<Problem> {
+    pub fn into_list(self) -> Vec<Diagnostic> {
         self.list
     }
 }
@@ -101,10 +62,16 @@ const MOST_OF_A_MESSAGE: usize = 4000;
 
 impl Error {
     /// The problems of a file. Long values in their messages are cut.
-    pub fn new(path: &str, mut problems: Vec<Problem>) -> Error {
-        for Problem { what, hint, .. } in &mut problems {
+    pub fn new(path: &str, mut problems: Vec<Diagnostic>) -> Error {
+        for Diagnostic { what, hint, .. } in &mut problems {
             shorten_values(what);
-            hint.iter_mut().for_each(shorten_values);
+            for hint in hint.iter_mut() {
+                let mut text = hint.to_string();
+                shorten_values(&mut text);
+                if text != hint.to_string() {
+                    *hint = text.into();
+                }
+            }
         }
         Error { path: path.to_owned(), problems }
     }
@@ -134,8 +101,7 @@ impl fmt::Display for Error {
             if index > 0 {
                 writeln!(f)?;
             }
-            let file = problem.file.as_ref().unwrap_or(&self.path);
-            write!(f, "{file}:{}:{}: {}", problem.line, problem.column, problem.what)?;
+            f.write_str(&problem.located(&self.path))?;
             if let Some(hint) = &problem.hint {
                 write!(f, "\n  hint: {hint}")?;
             }
@@ -151,18 +117,22 @@ pub fn rejection(name: &str, message: impl fmt::Display) -> String {
     format!("the API server rejects this {name}: {message}")
 }
 
-/// The most similar value as "did you mean", or else the possible values.
-pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// The most similar name, or else the possible values.
+pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<Hint> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let similar = similar(typed, known.iter().copied());
+    similar.or_else(|| {
+        let values = || Hint::Values(known.iter().map(|name| (*name).to_owned()).collect());
+        (!known.is_empty()).then(values)
+    })
+}
+
+/// The most similar name, if any is similar enough.
+pub fn similar<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<Hint> {
     let known: Vec<&str> = known.into_iter().collect();
     let meant = SYNONYMS.iter().find(|(word, meant)| *word == typed && known.contains(meant));
-    if let Some(best) = meant.map(|(_, meant)| *meant).or_else(|| nearest(typed, &known)) {
-        return Some(format!("did you mean `{best}`?"));
-    }
-    match known.as_slice() {
-        [] => None,
-        [only] => Some(format!("expected `{only}`")),
-        many => Some(format!("expected one of {}", many.join(", "))),
-    }
+    let best = meant.map(|(_, meant)| *meant).or_else(|| nearest(typed, &known))?;
+    Some(Hint::Similar(best.to_owned()))
 }
 
 /// Names in other tools that are not similar to the names here.
@@ -183,7 +153,7 @@ const SYNONYMS: [(&str, &str); 10] = [
 const MAX_WORD: usize = 100;
 
 /// The most similar known word, if any is similar enough.
-fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
         letters.flat_map(char::to_lowercase).collect()
@@ -205,145 +175,6 @@ fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= typed.chars().count().div_ceil(3)).then_some(best)
 }
 
-/// The correct places of fields that are often written one level too high or too low.
-const PLACES: [(&str, &[&str]); 13] = [
-    ("next to `load`: {name: cpu, load: …, limit: …}", &["limit"]),
-    ("under `metrics.sampling`", &["window", "lag", "resolution"]),
-    ("under `workload.startup`", &["pending", "ready"]),
-    ("to a container, in the list `workload.containers`", &["requests"]),
-    (
-        "under `workload`",
-        &[
-            "replicas",
-            "quota",
-            "containers",
-            "labels",
-            "selector",
-            "age",
-            "startup",
-            "scaleDownOrder",
-            "victims",
-            "termination",
-            "readyWhileTerminating",
-        ],
-    ),
-    ("to a usage, in the list `metrics.resource`", &["perPod", "load"]),
-    ("under `metrics`", &["resource", "sampling"]),
-    ("under `controller`", &["flags", "featureGates"]),
-    ("under `spec` of the HPA", &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"]),
-    ("under `spec.behavior` of the HPA", &["scaleUp", "scaleDown"]),
-    (
-        "under `scaleUp` or `scaleDown` of the HPA's behavior",
-        &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
-    ),
-    ("under `target` of the metric", &["averageUtilization", "averageValue"]),
-    ("at the top of the scenario", &["hpa", "workload", "timeline", "until", "expect"]),
-];
-
-/// The correct place of actions.
-const IN_TIMELINE: &str = "to an event, in the list `timeline`";
-
-/// The correct place of `metricMissing` in the usage of a resource.
-const IN_TIMELINE_FOR_A_RESOURCE: &str =
-    "to an event, in the list `timeline`; for cpu and memory, use `metricsMissing` there";
-
-/// The meaning of fields that are similar to those of another kind of map: the fields, a field of
-/// the map in which they are, and the hint.
-const FIELDS_OF_OTHER_MAPS: [(&[&str], &str, &str); 11] = [
-    (&["tolerance"], "toleranceTicks", "did you mean `toleranceTicks`?"),
-    (
-        &["vpaRelease", "recommender", "updater", "checkpoints"],
-        "otherNamespaces",
-        "the scenario has no VPA: add `vpa`, or remove the field",
-    ),
-    (
-        &["vpaRelease"],
-        "script",
-        "remove the field, which requires an HPA and a VPA; `--release` selects the release of \
-         the VPA, and `releases` limits the scenario to some releases",
-    ),
-    (
-        &["updater"],
-        "script",
-        "remove the field: without an HPA, only the recommender runs, and no updater",
-    ),
-    (
-        &["scaleDownOrder", "victims"],
-        "script",
-        "remove the field, which requires an HPA: a VPA does not change the number of replicas",
-    ),
-    (
-        &["tolerance", "toleranceTicks"],
-        "every",
-        "did you mean `toleranceTicks`? It belongs next to `series`",
-    ),
-    (
-        &["utilization", "averageUtilization"],
-        "currentReplicas",
-        "did you mean `metrics: [{name: cpu, utilization: 80}]`?",
-    ),
-    (
-        &["averageValue"],
-        "currentReplicas",
-        "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
-    ),
-    (
-        &["scaleDownOrder", "scaleDownFirst", "victims"],
-        "podLabels",
-        "a VPA does not change the replicas: remove the field, which only a scenario with an HPA \
-         can have",
-    ),
-    (&["cpu", "memory"], "lowerBound", "did you mean `target: {cpu: …, memory: …}`?"),
-    (
-        &["replicas", "desiredReplicas", "currentReplicas"],
-        "lowerBound",
-        "a VPA does not change the replicas: remove the field; if the scenario also has an HPA, \
-         write a separate expectation for its replicas",
-    ),
-];
-
-/// The hint for a field that belongs to another kind of map.
-pub(super) fn hint_for_another_map(field: &str, here: &[&str]) -> Option<&'static str> {
-    let found = FIELDS_OF_OTHER_MAPS
-        .iter()
-        .find(|(fields, of, _)| fields.contains(&field) && here.contains(of));
-    found.map(|(_, _, hint)| *hint)
-}
-
-/// The hint for an action of the other kind of scenario: with an HPA, or with a VPA.
-pub(super) fn hint_for_another_timeline(field: &str, here: &[&str]) -> Option<&'static str> {
-    let of_hpa = variants::<Action>().contains(&field);
-    let of_vpa = variants::<VpaAction>().contains(&field);
-    if of_hpa && here.contains(&"restartRecommender") {
-        Some("remove the event: this action requires an HPA")
-    } else if of_vpa && here.contains(&"restartController") {
-        Some("the scenario has no VPA: add `vpa`, or remove the event")
-    } else {
-        None
-    }
-}
-
-/// The correct place of a field that is known, but not valid here.
-pub fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
-    // The usage of the containers of a pod is not a field of all metrics.
-    if field == "containers" && here.contains(&"perPod") {
-        return None;
-    }
-    if nearest(field, here).is_some() {
-        return None;
-    }
-    if field == "metricMissing" && here.contains(&"perPod") && here.contains(&"containers") {
-        return Some(IN_TIMELINE_FOR_A_RESOURCE);
-    }
-    // A map with another field of the place is at the right place, but can't have the field.
-    let is_here = |fields: &[&str]| fields.iter().any(|it| here.contains(it));
-    if let Some((place, fields)) = PLACES.iter().find(|(_, fields)| fields.contains(&field)) {
-        return (!is_here(fields)).then_some(*place);
-    }
-    let actions = variants::<Action>();
-    (actions.contains(&field) && !is_here(actions)).then_some(IN_TIMELINE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,11 +189,11 @@ mod tests {
             ("tpye", "type"),
             ("utilization", "Utilization"),
         ] {
-            assert_eq!(suggest(typed, fields), Some(format!("did you mean `{meant}`?")));
+            assert_eq!(suggest(typed, fields), Some(Hint::Similar(meant.to_owned())));
         }
         let none = suggest("quota", fields).expect("a list");
         assert_eq!(
-            none,
+            none.to_string(),
             "expected one of averageUtilization, averageValue, type, value, Utilization"
         );
     }
@@ -370,26 +201,16 @@ mod tests {
     #[test]
     fn names_of_other_tools_have_a_suggestion() {
         let meant = suggest("expectations", ["hpa", "timeline", "expect"]);
-        assert_eq!(meant.as_deref(), Some("did you mean `expect`?"));
+        assert_eq!(meant, Some(Hint::Similar("expect".to_owned())));
         let elsewhere = suggest("expectations", ["cpu", "memory"]);
-        assert_eq!(elsewhere.as_deref(), Some("expected one of cpu, memory"));
-    }
-
-    #[test]
-    fn a_field_at_the_wrong_place_has_a_hint() {
-        let in_entry = ["name", "perPod"];
-        assert_eq!(elsewhere("metricMissing", &in_entry), Some(IN_TIMELINE));
-        assert_eq!(elsewhere("metricsMissing", &["hpa", "metrics", "until"]), Some(IN_TIMELINE));
-        assert_eq!(elsewhere("metricsMissing", &["at", "for", "podsDeleted"]), None);
-        assert_eq!(elsewhere("quota", &in_entry), Some("under `workload`"));
-        assert_eq!(elsewhere("quota", &["replicas", "podLabels"]), None);
+        assert_eq!(elsewhere.expect("a list").to_string(), "expected one of cpu, memory");
     }
 
     #[test]
     fn a_flag_without_its_prefix_has_a_suggestion() {
         let flags =
             ["horizontal-pod-autoscaler-sync-period", "horizontal-pod-autoscaler-tolerance"];
-        let hint = suggest("sync-period", flags);
-        assert_eq!(hint.as_deref(), Some("did you mean `horizontal-pod-autoscaler-sync-period`?"));
+        let meant = "horizontal-pod-autoscaler-sync-period".to_owned();
+        assert_eq!(suggest("sync-period", flags), Some(Hint::Similar(meant)));
     }
 }

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::expected_metric::ExpectedMetric;
+use super::hints::HintOnFields;
 use super::releases::ReleaseRange;
 use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
 use kube_autoscaler_models::is_default::is_default;
@@ -119,6 +120,18 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[
+        HintOnFields { fields: &["tolerance"], hint: "did you mean `toleranceTicks`?" },
+        HintOnFields {
+            fields: &["utilization", "averageUtilization"],
+            hint: "did you mean `metrics: [{name: cpu, utilization: 80}]`?",
+        },
+        HintOnFields {
+            fields: &["averageValue"],
+            hint: "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
+        },
+    ];
+
     /// The time of the expectation, in a scenario that ends at `until`.
     #[must_use]
     pub fn when(&self, until: Time) -> When {
@@ -242,6 +255,11 @@ pub struct ExpectedSeries {
 }
 
 impl ExpectedSeries {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[HintOnFields {
+        fields: &["tolerance", "toleranceTicks"],
+        hint: "did you mean `toleranceTicks`? It belongs next to `series`",
+    }];
+
     /// The values with their times.
     pub fn values(&self) -> impl Iterator<Item = (Time, NumberRange)> {
         let mut next = self.from.unwrap_or_default();

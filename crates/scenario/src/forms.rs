@@ -4,17 +4,18 @@ use super::action::Share;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
 use super::text::{
-    Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, Malformed, NumberText,
+    Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, NumberText,
     PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
     Status, UnitText,
 };
 use super::vpa::{ApiTime, ExpectedAmount, VpaReleaseRange};
+use crate::diagnostic::Diagnostic;
 
 /// The part of a form that the decoder uses.
 pub(super) struct FormCheck {
     name: &'static str,
     /// Returns an error for a text that does not match the form.
-    pub check: fn(&str) -> Result<(), Malformed>,
+    pub check: fn(&str) -> Result<(), Diagnostic>,
     /// A valid text that replaces a malformed one.
     pub fallback: &'static str,
     /// Whether a map is allowed in place of the text.
@@ -55,6 +56,6 @@ impl FormCheck {
     }
 }
 
-fn check<F: Form>(text: &str) -> Result<(), Malformed> {
+fn check<F: Form>(text: &str) -> Result<(), Diagnostic> {
     F::read(text).map(drop)
 }

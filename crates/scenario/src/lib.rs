@@ -16,6 +16,7 @@ mod autoscaler;
 pub mod decode;
 pub mod defaults;
 mod deprecated;
+pub mod diagnostic;
 pub mod entries;
 pub mod error;
 mod event;
@@ -23,6 +24,7 @@ mod expectation;
 mod expected_metric;
 mod forms;
 mod hash;
+mod hints;
 pub mod kinds;
 mod manifest;
 pub mod metrics;
@@ -62,11 +64,11 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::diagnostic::{Diagnostic, Hint, Kind, Place};
+pub use self::error::Error;
 pub use self::error::READS_MANIFESTS;
-pub use self::error::{Error, Problem, ReadError};
 pub use self::podset::PodSetError;
-pub use self::recording::{AnswerOverview, RecordingError, check_answer};
-pub use self::releases::RangeError;
+pub use self::recording::{AnswerOverview, check_answer};
 use self::resolve::Reader;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
@@ -100,9 +102,8 @@ impl FromStr for VpaScenario {
         match parse_any(UNNAMED, text, &without_files)? {
             AnyScenario::Vpa(scenario) => Ok(*scenario),
             AnyScenario::Hpa(_) => {
-                let what = "this is an HPA scenario".to_owned();
-                let hint = Some("read it as a Scenario".to_owned());
-                let problem = Problem { file: None, line: 1, column: 1, what, hint };
+                let problem = Diagnostic::new("this is an HPA scenario");
+                let problem = problem.at(1, 1).hint("read it as a Scenario");
                 Err(Error::new(UNNAMED, vec![problem]))
             }
         }
@@ -112,7 +113,7 @@ impl FromStr for VpaScenario {
 /// The name of a scenario that was not read from a file, in errors.
 const UNNAMED: &str = "scenario.yaml";
 
-fn without_files(_: &str) -> Result<String, ReadError> {
+fn without_files(_: &str) -> Result<String, Diagnostic> {
     Err("the scenario was not read from a file".into())
 }
 
@@ -123,7 +124,7 @@ fn without_files(_: &str) -> Result<String, ReadError> {
 pub fn parse_any(
     path: &str,
     text: &str,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<AnyScenario, Error> {
     parse_with(path, text, Reader { file: read, syntax: Syntax::Scenario })
 }
@@ -136,7 +137,7 @@ pub fn parse_any(
 pub fn parse_draft(
     path: &str,
     text: &str,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<AnyScenario, Error> {
     parse_with(path, text, Reader { file: read, syntax: Syntax::Flags })
 }
@@ -162,7 +163,7 @@ fn parse_with(path: &str, text: &str, read: Reader<'_>) -> Result<AnyScenario, E
 pub fn parse(
     path: &str,
     text: &str,
-    read: &dyn Fn(&str) -> Result<String, ReadError>,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Scenario, Error> {
     parse_hpa(path, text, Reader { file: read, syntax: Syntax::Scenario })
 }
@@ -191,7 +192,7 @@ fn with_vpa(
     root: &node::Node,
     vpa: &node::Node,
     read: Reader<'_>,
-) -> Result<Scenario, Vec<Problem>> {
+) -> Result<Scenario, Vec<Diagnostic>> {
     let of_hpa = resolve::resolve(path, root, read);
     let of_vpa = resolve::with_vpa::resolve(path, vpa, &split::init_containers(root), read);
     let mut problems = match (of_hpa, of_vpa) {
@@ -212,34 +213,31 @@ fn with_vpa(
             of_hpa.chain(of_vpa.map(|problem| split::explain(problem, vpa))).collect()
         }
     };
-    problems.sort_by_key(place);
-    problems.dedup_by_key(|problem| (place(problem), problem.what.clone()));
+    problems.sort_by(|one, other| one.place.cmp(&other.place));
+    problems.dedup_by_key(|problem| (problem.place.clone(), problem.what.clone()));
     Err(problems)
 }
 
 /// A scenario, or its problems together with those found before.
 fn all_problems<T>(
-    scenario: Result<T, Vec<Problem>>,
-    mut before: Vec<Problem>,
-) -> Result<T, Vec<Problem>> {
+    scenario: Result<T, Vec<Diagnostic>>,
+    mut before: Vec<Diagnostic>,
+) -> Result<T, Vec<Diagnostic>> {
     match scenario {
         Ok(scenario) if before.is_empty() => Ok(scenario),
         other => {
             before.extend(other.err().into_iter().flatten());
-            before.sort_by_key(place);
+            before.sort_by(|one, other| one.place.cmp(&other.place));
             Err(before)
         }
     }
 }
 
-fn place(problem: &Problem) -> (Option<String>, usize, usize) {
-    (problem.file.clone(), problem.line, problem.column)
-}
-
 /// Makes the files of problems relative to the current folder instead of the scenario's.
-fn beside(path: &str, mut problems: Vec<Problem>) -> Vec<Problem> {
+fn beside(path: &str, mut problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let folder = path.rfind('/').map_or("", |end| &path[..=end]);
-    for file in problems.iter_mut().filter_map(|problem| problem.file.as_mut()) {
+    let places = problems.iter_mut().filter_map(|problem| problem.place.as_mut());
+    for file in places.filter_map(|place| place.file.as_mut()) {
         let below = file.strip_prefix("./").unwrap_or(file);
         if !below.starts_with('/') {
             *file = format!("{folder}{below}");
@@ -271,7 +269,7 @@ pub fn served(manifest: Value) -> Result<Value, String> {
 ///
 /// # Errors
 /// The first problem, with line and column.
-pub fn manifests(text: &str) -> Result<Vec<Value>, Problem> {
+pub fn manifests(text: &str) -> Result<Vec<Value>, Diagnostic> {
     Ok(yaml::documents(text)?.iter().map(node::Node::to_json).collect())
 }
 
@@ -289,8 +287,7 @@ pub fn decode_file<T: DeserializeOwned>(
     let root = single(text).map_err(failed)?;
     let value = decode::decode(&root, decode::Nulls::Refused).map_err(failed)?;
     let Some(what) = flaw(&value) else { return Ok(value) };
-    let node::Node { line, column, .. } = root;
-    Err(failed(Problem { file: None, line, column, what, hint: None }))
+    Err(failed(Diagnostic::new(what).at_node(&root)))
 }
 
 /// Writes a scenario as a readable file, which is parsed to the same scenario. `schema` is the path
@@ -321,24 +318,17 @@ pub fn tree_to_yaml(tree: &Value) -> String {
 }
 
 /// Parses a text that contains exactly one document.
-fn single(text: &str) -> Result<node::Node, Problem> {
-    let problem = |line, column, what: &str, hint: &str| Problem {
-        file: None,
-        line,
-        column,
-        what: what.to_owned(),
-        hint: Some(hint.to_owned()),
-    };
+fn single(text: &str) -> Result<node::Node, Diagnostic> {
+    let problem = |node: &node::Node, what: &str| Diagnostic::new(what).at_node(node);
     let mut documents = yaml::documents(text)?.into_iter();
     let first = documents.next().filter(|first| !first.is_null());
     match (first, documents.next()) {
         (Some(only), None) => Ok(only),
         (None, None) => {
             let hint = "a scenario begins with `apiVersion: kube-lockstep.dev/v1alpha1`";
-            Err(problem(1, 1, "the file is empty", hint))
+            Err(Diagnostic::new("the file is empty").at(1, 1).hint(hint))
         }
         (_, Some(second)) => {
-            let (line, column) = (second.line, second.column);
             let is_manifest = |node: &node::Node| {
                 let text = |name| node.entry(name).map(|(_, value)| value.to_json());
                 let version = text("apiVersion").unwrap_or_default();
@@ -347,10 +337,10 @@ fn single(text: &str) -> Result<node::Node, Problem> {
             };
             if is_manifest(&second) {
                 let what = "expected a scenario, found several manifests";
-                return Err(problem(line, column, what, READS_MANIFESTS));
+                return Err(problem(&second, what).hint(READS_MANIFESTS));
             }
             let hint = "one file holds one scenario: remove the line `---`, or make two files";
-            Err(problem(line, column, "a second document begins here", hint))
+            Err(problem(&second, "a second document begins here").hint(hint))
         }
     }
 }

@@ -11,10 +11,30 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::entries::Entries;
+use super::hints::CorrectPlace;
 use super::kinds::BUILT_IN;
 use super::text::{As, QuantityText};
 use kube_autoscaler_models::api::{
     MetricSourceType, MetricTargetType, ScalingPolicyType, SelectPolicy,
+};
+
+/// The places of fields of an HPA.
+pub(crate) const PLACES: &[CorrectPlace] = &[
+    CorrectPlace {
+        place: "under `spec` of the HPA",
+        fields: &["minReplicas", "maxReplicas", "behavior", "scaleTargetRef"],
+    },
+    CorrectPlace { place: "under `spec.behavior` of the HPA", fields: &["scaleUp", "scaleDown"] },
+    CorrectPlace {
+        place: "under `scaleUp` or `scaleDown` of the HPA's behavior",
+        fields: &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
+    },
+];
+
+/// The place of fields of a metric's target.
+pub(crate) const TARGET_PLACE: CorrectPlace = CorrectPlace {
+    place: "under `target` of the metric",
+    fields: &["averageUtilization", "averageValue"],
 };
 
 /// Declares the maps of a manifest, each with its name in messages. All fields are optional, since

@@ -9,6 +9,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
+use super::hints::CorrectPlace;
 use super::podset::PodSet;
 use super::recorded::{DecimalMark, Recorded, RecordedSource};
 use super::text::{
@@ -42,6 +43,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    pub(crate) const PLACE: CorrectPlace =
+        CorrectPlace { place: "under `metrics`", fields: &["resource", "sampling"] };
+
     /// The recorded signals.
     pub fn recorded(&self) -> impl Iterator<Item = &Recorded> {
         self.signals().filter_map(Signal::recorded)
@@ -155,6 +159,17 @@ impl JsonSchema for ResourceUsage {
         UsageFields::json_schema(generator)
     }
 }
+
+/// The places of fields of usages.
+pub(crate) const USAGE_PLACES: &[CorrectPlace] = &[
+    CorrectPlace {
+        place: "next to `load`: {name: cpu, load: …, limit: …}", fields: &["limit"]
+    },
+    CorrectPlace {
+        place: "to a usage, in the list `metrics.resource`",
+        fields: &["perPod", "load"],
+    },
+];
 
 /// The source of a metric's values.
 #[derive(Clone, PartialEq, Debug)]
@@ -689,6 +704,13 @@ pub struct Sampling {
     /// Samples are only taken at multiples of this. Default: with each query.
     #[serde(with = "As::<Option<PositiveDuration>>", skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Span>,
+}
+
+impl Sampling {
+    pub(crate) const PLACE: CorrectPlace = CorrectPlace {
+        place: "under `metrics.sampling`",
+        fields: &["window", "lag", "resolution"],
+    };
 }
 
 /// Like metrics-server's default resolution, but always fresh.

@@ -2,15 +2,15 @@
 //! the file is decoded, so nothing else knows them.
 
 use super::decode::{Nulls, decode};
-use super::error::Problem;
 use super::node::{Node, NodeKind};
 use super::raw::Workload;
 use super::vpa::VpaWorkload;
+use crate::diagnostic::{Diagnostic, Hint};
 use kube_autoscaler_models::quantity::Quantity;
 
 /// Replaces the percentages in the usage of resources. Returns the problems of the percentages
 /// without an amount, which are replaced by 0.
-pub(crate) fn replace(root: &mut Node) -> Vec<Problem> {
+pub(crate) fn replace(root: &mut Node) -> Vec<Diagnostic> {
     let workload = root.entry("workload").map(|(_, node)| node);
     let workload = workload.and_then(|node| decode(node, Nulls::Refused).ok());
     let mut percentages = Percentages { workload, problems: Vec::new() };
@@ -19,7 +19,7 @@ pub(crate) fn replace(root: &mut Node) -> Vec<Problem> {
 }
 
 /// Like [`replace`], in the file of a scenario of a VPA. Its history has usage as well.
-pub(super) fn replace_of_vpa(root: &mut Node) -> Vec<Problem> {
+pub(super) fn replace_of_vpa(root: &mut Node) -> Vec<Diagnostic> {
     let workload = match root.entry("workload") {
         Some((_, node)) => decode(node, Nulls::Refused).ok(),
         None => Some(VpaWorkload::default()),
@@ -71,7 +71,7 @@ fn each_value(signal: &mut Node, visit: &mut dyn FnMut(&mut Node, Precision)) {
 struct Percentages {
     /// The pods. None: the workload is invalid, which is reported when the file is decoded.
     workload: Option<Workload>,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl Percentages {
@@ -118,7 +118,7 @@ impl Percentages {
             Precision::Unit => "write an amount, for example 10m for percent of a core",
         };
         let what = "a percentage refers to the request of a pod, not to a total";
-        self.add(value, what.to_owned(), Some(hint.to_owned()));
+        self.add(value, what.to_owned(), Some(hint.into()));
     }
 
     /// Replaces a percentage of the request of a container, or of the whole pod.
@@ -136,7 +136,7 @@ impl Percentages {
         }
         if percent == 0.0 && matches!(precision, Precision::Unit) {
             let what = "expected a unit greater than 0%, found 0%".to_owned();
-            return self.add(value, what, Some(super::text::UNIT_EXAMPLES.to_owned()));
+            return self.add(value, what, Some(super::text::UNIT_EXAMPLES.into()));
         }
         let Some(workload) = &self.workload else { return set(value, "1".to_owned()) };
         let Some(milli) = milli(workload, resource, container) else {
@@ -146,7 +146,7 @@ impl Percentages {
             let what = format!("a percentage requires a {resource} request, but {subject} none");
             let hint =
                 format!("add `requests: {{{resource}: …}}` to the container, or write an amount");
-            return self.add(value, what, Some(hint));
+            return self.add(value, what, Some(hint.into()));
         };
         let amount = milli as f64 * percent / 100.0;
         let text = match (resource, precision) {
@@ -160,9 +160,8 @@ impl Percentages {
     }
 
     /// Adds a problem, and replaces the percentage by a valid value and unit.
-    fn add(&mut self, at: &mut Node, what: String, hint: Option<String>) {
-        let Node { line, column, .. } = *at;
-        self.problems.push(Problem { file: None, line, column, what, hint });
+    fn add(&mut self, at: &mut Node, what: String, hint: Option<Hint>) {
+        self.problems.push(Diagnostic::new(what).at_node(at).with_hint(hint));
         set(at, "1".to_owned());
     }
 }

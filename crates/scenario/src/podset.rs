@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use schemars::{Schema, json_schema};
 
-use super::text::{Form, Malformed, text_only};
+use super::text::{Form, text_only};
+use crate::diagnostic::{Diagnostic, Hint};
 
 /// A set of pods by ordinal: the order of their creation, from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,22 +39,20 @@ impl Form for PodSet {
     const FALLBACK: &'static str = "all";
     const SCHEMA_NAME: &'static str = "PodSetText";
 
-    fn read(text: &str) -> Result<PodSet, Malformed> {
+    fn read(text: &str) -> Result<PodSet, Diagnostic> {
         text.parse().map_err(|error: PodSetError| {
             let text = text.trim();
             let hint = match (text, &error) {
-                (_, PodSetError::Backwards(from, to)) => Some(format!("did you mean {to}-{from}?")),
-                ("*" | "any" | "every" | "ALL" | "All", _) => {
-                    Some("did you mean `all`?".to_owned())
+                (_, PodSetError::Backwards(from, to)) => Some(Hint::Meant(format!("{to}-{from}"))),
+                ("*" | "any" | "every" | "ALL" | "All", _) => Some(Hint::Similar("all".to_owned())),
+                ("none", _) => Some("remove the entry".into()),
+                _ if text.contains("..") => {
+                    let range = text.replace("..=", "-").replace("..", "-");
+                    Some(Hint::Meant(format!("\"{range}\"")))
                 }
-                ("none", _) => Some("remove the entry".to_owned()),
-                _ if text.contains("..") => Some(format!(
-                    "did you mean \"{}\"?",
-                    text.replace("..=", "-").replace("..", "-")
-                )),
                 _ => None,
             };
-            Malformed { what: error.to_string(), hint }
+            Diagnostic::new(error.to_string()).with_hint(hint)
         })
     }
     fn write(value: &PodSet) -> String {

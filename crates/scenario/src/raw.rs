@@ -12,10 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::action::TimelineEvent;
-use super::decode::MANIFEST;
 use super::entries::Entries;
 use super::event::EventSchema;
 use super::expectation::Expectation;
+use super::hints::{CorrectPlace, HintOnFields};
 use super::kinds::API_VERSION;
 use super::manifest::AnyVersion;
 use super::metrics::Metrics;
@@ -98,6 +98,20 @@ pub struct ScenarioFile {
     pub expect: Vec<Expectation>,
 }
 
+impl ScenarioFile {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[HintOnFields {
+        fields: &["vpaRelease", "recommender", "updater", "checkpoints"],
+        hint: "the scenario has no VPA: add `vpa`, or remove the field",
+    }];
+    pub(crate) const PLACES: &'static [CorrectPlace] = &[CorrectPlace {
+        place: "at the top of the scenario",
+        fields: &["hpa", "workload", "timeline", "until", "expect"],
+    }];
+}
+
+/// The expected form of `hpa`.
+pub(crate) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
+
 /// Any map: the manifest is checked separately.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AnyManifest(pub Value);
@@ -135,6 +149,11 @@ pub struct Controller {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "feature_gates")]
     pub feature_gates: BTreeMap<String, bool>,
+}
+
+impl Controller {
+    pub(crate) const PLACE: CorrectPlace =
+        CorrectPlace { place: "under `controller`", fields: &["flags", "featureGates"] };
 }
 
 /// The existing gates, for completion.

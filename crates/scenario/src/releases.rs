@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use schemars::{Schema, json_schema};
 
-use super::text::{Form, Malformed, text_only};
+use super::text::{Form, text_only};
+use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::rules::Release;
 
 /// The releases that a scenario applies to, both ends inclusive.
@@ -25,16 +26,15 @@ impl Form for ReleaseRange {
     const FALLBACK: &'static str = ">=1.6";
     const SCHEMA_NAME: &'static str = "ReleasesText";
 
-    fn read(text: &str) -> Result<ReleaseRange, Malformed> {
-        let range: ReleaseRange =
-            text.parse().map_err(|RangeError { what, hint }| Malformed { what, hint })?;
+    fn read(text: &str) -> Result<ReleaseRange, Diagnostic> {
+        let range: ReleaseRange = text.parse()?;
         if Release::supported().any(|release| range.contains(release)) {
             return Ok(range);
         }
         let (oldest, newest) = (Release::OLDEST, Release::NEWEST);
         let hint = format!("the supported releases are {oldest} to {newest}");
         let what = format!("{:?} contains no supported release", range.to_string());
-        Err(Malformed { what, hint: Some(hint) })
+        Err(Diagnostic::new(what).hint(hint))
     }
     fn write(value: &ReleaseRange) -> String {
         value.to_string()
@@ -52,23 +52,6 @@ impl Form for ReleaseRange {
 }
 
 text_only!(ReleaseRange);
-
-/// A text that is not a range of releases.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RangeError {
-    /// The problem.
-    pub what: String,
-    /// The probable meaning.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for RangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for RangeError {}
 
 /// The message that `subject` is for other releases than `release`, with one to choose instead.
 pub(super) fn for_others<R: fmt::Display>(
@@ -101,9 +84,9 @@ impl ReleaseRange {
 }
 
 impl FromStr for ReleaseRange {
-    type Err = RangeError;
+    type Err = Diagnostic;
 
-    fn from_str(text: &str) -> Result<ReleaseRange, RangeError> {
+    fn from_str(text: &str) -> Result<ReleaseRange, Diagnostic> {
         let text = text.trim();
         if let Some(from) = text.strip_prefix(">=") {
             return Ok(ReleaseRange { from: Some(release(from)?), to: None });
@@ -113,10 +96,8 @@ impl FromStr for ReleaseRange {
         }
         if let Some(operator) = ['>', '<', '^', '~', '='].into_iter().find(|c| text.starts_with(*c))
         {
-            return Err(RangeError {
-                what: format!("{text:?} is not a range of releases"),
-                hint: Some(format!("`{operator}` is not supported: use >= or <=, both inclusive")),
-            });
+            let hint = format!("`{operator}` is not supported: use >= or <=, both inclusive");
+            return Err(Diagnostic::new(format!("{text:?} is not a range of releases")).hint(hint));
         }
         let Some((from, to)) = text.split_once('-') else {
             let only = release(text)?;
@@ -124,29 +105,25 @@ impl FromStr for ReleaseRange {
         };
         let (from, to) = (release(from)?, release(to)?);
         if to < from {
-            return Err(RangeError {
-                what: format!("the range \"{from} - {to}\" contains no release"),
-                hint: Some(format!("did you mean {to} - {from}?")),
-            });
+            let what = format!("the range \"{from} - {to}\" contains no release");
+            return Err(Diagnostic::new(what).hint(format!("did you mean {to} - {from}?")));
         }
         Ok(ReleaseRange { from: Some(from), to: Some(to) })
     }
 }
 
-fn release(text: &str) -> Result<Release, RangeError> {
+fn release(text: &str) -> Result<Release, Diagnostic> {
     let text = text.trim();
     let patch = text.matches('.').count() > 1;
     let parsed = text.parse::<Release>();
     match parsed {
         Ok(release) if !patch => Ok(release),
-        Ok(release) => Err(RangeError {
-            what: format!("{text:?} is a patch release"),
-            hint: Some(format!("ranges consist of minor releases: did you mean {release}?")),
-        }),
-        Err(_) => Err(RangeError {
-            what: format!("{text:?} is not a Kubernetes release"),
-            hint: Some("for example >=1.23, <=1.20, 1.18 - 1.20 or 1.37".to_owned()),
-        }),
+        Ok(release) => {
+            let hint = format!("ranges consist of minor releases: did you mean {release}?");
+            Err(Diagnostic::new(format!("{text:?} is a patch release")).hint(hint))
+        }
+        Err(_) => Err(Diagnostic::new(format!("{text:?} is not a Kubernetes release"))
+            .hint("for example >=1.23, <=1.20, 1.18 - 1.20 or 1.37")),
     }
 }
 
@@ -200,7 +177,7 @@ mod tests {
             ("", "for example >=1.23, <=1.20, 1.18 - 1.20 or 1.37"),
         ] {
             let error = text.parse::<ReleaseRange>().expect_err(text);
-            assert_eq!(error.hint.as_deref(), Some(hint), "{text}");
+            assert_eq!(error.hint, Some(hint.into()), "{text}");
         }
     }
 }

@@ -31,19 +31,9 @@ pub use super::workload::{
     Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
     usual_plural,
 };
+use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::flags::{Flag, Flags};
 use kube_autoscaler_models::time::Time;
-
-/// A note about a manifest.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ManifestNote {
-    /// The file.
-    pub file: String,
-    /// The line of the object, from 1.
-    pub line: usize,
-    /// The text.
-    pub what: String,
-}
 
 /// A scenario that is ready to run.
 #[derive(Clone, Debug)]
@@ -72,9 +62,9 @@ pub struct Scenario {
     /// The HPAs, in the order in which they are created at t=0. At least one.
     pub hpas: Vec<Autoscaler>,
     /// Notes on how the file was read.
-    pub notes: Vec<ReadingNote>,
+    pub notes: Vec<Diagnostic>,
     /// Notes about manifests that the scenario was drafted from.
-    pub manifest_notes: Vec<ManifestNote>,
+    pub manifest_notes: Vec<Diagnostic>,
     /// Whether the scenario was drafted from manifests, not written as a file.
     pub is_of_manifests: bool,
     /// The date and time at t=0, if the load is recorded with dates.
@@ -118,21 +108,6 @@ pub struct Observed {
 impl Observed {
     /// All effects.
     pub const ALL: Observed = Observed { sent_events: true, all_metrics: true };
-}
-
-/// A note on how the file of a scenario was read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReadingNote {
-    /// The line of the field that the note is about. `None`: the note is not about one field.
-    pub line: Option<usize>,
-    /// The text.
-    pub what: String,
-}
-
-impl From<String> for ReadingNote {
-    fn from(what: String) -> ReadingNote {
-        ReadingNote { line: None, what }
-    }
 }
 
 impl Scenario {

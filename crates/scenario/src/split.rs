@@ -2,10 +2,11 @@
 //! errors for the whole file.
 
 use super::action::{Action, TimelineEvent};
-use super::error::{Problem, suggest};
+use super::error::{similar, suggest};
 use super::event::{EventForm, variants};
 use super::node::{Key, Node, NodeKind};
 use super::vpa::{VpaAction, VpaTimelineEvent};
+use crate::diagnostic::{Diagnostic, Hint, Kind};
 
 /// The fields of a file that belong to the VPA.
 pub(crate) const FIELDS: [&str; 6] =
@@ -68,67 +69,77 @@ pub(super) fn take_vpa(root: &mut Node) -> Node {
 }
 
 /// Rewrites an error of one of the parts, for a file with both.
-pub(crate) fn explain(mut problem: Problem, part: &Node) -> Problem {
-    if problem.file.is_some() {
+pub(crate) fn explain(mut problem: Diagnostic, part: &Node) -> Diagnostic {
+    if problem.file().is_some() {
         return problem;
     }
-    let place = (problem.line, problem.column);
+    let place = problem.place.clone();
     let events = match part.entry("timeline") {
         Some((_, Node { kind: NodeKind::List(events), .. })) => events.as_slice(),
         _ => &[],
     };
-    let unknown = problem.what.strip_prefix("unknown field `").and_then(|it| it.strip_suffix('`'));
-    let Some(name) = unknown.map(str::to_owned) else {
-        if problem.what == "the event has no action" && part.entry("vpa").is_some() {
-            problem.hint = Some(format!("add one of {}", actions().join(", ")));
-        }
-        return problem;
+    let is_place = |line: usize, column: usize| {
+        place.as_ref().is_some_and(|place| (line, column) == (place.line, place.column))
+    };
+    let Kind::UnknownField(name) = problem.kind.clone() else {
+        let event = events.iter().find(|event| is_place(event.line, event.column));
+        let lacks_action = event.is_some_and(|event| given_actions(event).is_empty());
+        let is_of_vpa = part.entry("vpa").is_some() && problem.kind == Kind::Other;
+        return if is_of_vpa && lacks_action {
+            problem.hint(format!("add one of {}", actions().join(", ")))
+        } else {
+            problem
+        };
     };
     let is_at =
-        |node: &&Node| node.entry(&name).is_some_and(|(key, _)| (key.line, key.column) == place);
+        |node: &&Node| node.entry(&name).is_some_and(|(key, _)| is_place(key.line, key.column));
     if let Some(event) = events.iter().find(is_at) {
         explain_event(&mut problem, &name, event);
     } else if FIELDS_WITHOUT_HPA.contains(&&*name) && is_at(&part) {
         not_beside_an_hpa(&mut problem, &name);
-    } else if let Some(hint) = problem.hint.as_mut().filter(|it| it.starts_with(ROOT_FIELDS)) {
+    } else if let Some(all @ Hint::Values(_)) = &problem.hint
+        && is_at(&part)
+    {
         let fields: Vec<&str> = FIELDS.into_iter().filter(|name| *name != "vpas").collect();
-        match suggest(&name, fields.iter().copied()).filter(|hint| hint.starts_with("did you")) {
-            Some(similar) => *hint = similar,
-            None => hint.push_str(&format!("; for the VPA: {}", fields.join(", "))),
-        }
+        let both = format!("{all}; for the VPA: {}", fields.join(", "));
+        let hint = similar(&name, fields).unwrap_or(both.into());
+        return problem.hint(hint);
     }
     problem
 }
 
-fn not_beside_an_hpa(problem: &mut Problem, name: &str) {
+fn not_beside_an_hpa(problem: &mut Diagnostic, name: &str) {
     problem.what = format!("`{name}` is not supported in a scenario with an HPA and a VPA");
-    problem.hint = Some("remove it, or remove the HPA".to_owned());
+    problem.hint = Some("remove it, or remove the HPA".into());
 }
 
 /// Rewrites the error for an unknown field of an event, which may belong to the other timeline.
-fn explain_event(problem: &mut Problem, name: &str, event: &Node) {
-    let all = [variants::<Action>(), variants::<VpaAction>()].concat();
-    let given: Vec<&str> = match &event.kind {
-        NodeKind::Map(entries) => entries.iter().map(|(key, _)| &*key.text).collect(),
-        _ => Vec::new(),
-    };
-    let given: Vec<&str> = given.into_iter().filter(|field| all.contains(field)).collect();
+fn explain_event(problem: &mut Diagnostic, name: &str, event: &Node) {
+    let given = given_actions(event);
     let known = event_fields();
     if ACTIONS_WITHOUT_HPA.contains(&name) {
         not_beside_an_hpa(problem, name);
     } else if EVENTS_WITHOUT_VPA.contains(&name) {
         problem.what = format!("`{name}` is not supported in a scenario with a VPA");
-        problem.hint = Some("remove it, or remove the VPA".to_owned());
+        problem.hint = Some("remove it, or remove the VPA".into());
     } else if !known.contains(&name) {
         problem.hint = suggest(name, known);
     } else if given.len() > 1 {
         problem.what = format!("expected one action, found {}: {}", given.len(), given.join(", "));
-        problem.hint = Some("write a separate event for each action".to_owned());
+        problem.hint = Some("write a separate event for each action".into());
     } else {
         let other = given.iter().find(|other| **other != name).copied().unwrap_or(VPA_OF_EVENT);
         problem.what = format!("`{name}` can't be combined with `{other}`");
-        problem.hint = Some(format!("remove `{other}` or `{name}`"));
+        problem.hint = Some(format!("remove `{other}` or `{name}`").into());
     }
+}
+
+/// The actions of an event, of either timeline.
+fn given_actions(event: &Node) -> Vec<&str> {
+    let NodeKind::Map(entries) = &event.kind else { return Vec::new() };
+    let is_action =
+        |name: &&str| variants::<Action>().contains(name) || variants::<VpaAction>().contains(name);
+    entries.iter().map(|(key, _)| &*key.text).filter(is_action).collect()
 }
 
 /// The fields of events, also those that are actions.
@@ -141,9 +152,6 @@ fn event_fields() -> Vec<&'static str> {
     fields.extend(more);
     fields
 }
-
-/// The beginning of the hint for an unknown field of a file.
-const ROOT_FIELDS: &str = "expected one of apiVersion, kind, requirement, ";
 
 /// The actions that belong to the VPA: those that the HPA's timeline does not have.
 pub(crate) fn actions() -> Vec<&'static str> {

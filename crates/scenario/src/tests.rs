@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::resolved::{
-    Action, Expectation, PodSet, ReadingNote, ScaleDownOrder, Signal, Startup, UsageSource, When,
+    Action, Expectation, PodSet, ScaleDownOrder, Signal, Startup, UsageSource, When,
 };
 use super::*;
+use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::time::{Span, Time};
 
 /// A minimal scenario.
@@ -29,7 +30,7 @@ until: 1m
 /// A scenario with all fields.
 const LONG: &str = include_str!("testdata/everything.yaml");
 
-fn no_files(path: &str) -> Result<String, ReadError> {
+fn no_files(path: &str) -> Result<String, Diagnostic> {
     Err(format!("no {path} here").into())
 }
 
@@ -79,8 +80,7 @@ fn victims_is_read_as_scale_down_order_with_a_note() {
     assert_eq!(old.workload.scale_down_order, ScaleDownOrder::Newest);
     assert_eq!(old.hash, new.hash);
     assert_eq!(to_yaml(&old, None), to_yaml(&new, None));
-    let is_note =
-        |note: &&ReadingNote| note.what == "`victims` is deprecated; use `scaleDownOrder`";
+    let is_note = |note: &&Diagnostic| note.what == "`victims` is deprecated; use `scaleDownOrder`";
     assert_eq!(old.notes.iter().filter(is_note).count(), 1, "{:?}", old.notes);
     assert_eq!(new.notes.iter().filter(is_note).count(), 0, "{:?}", new.notes);
 }
@@ -267,7 +267,7 @@ proptest! {
             Err(error) => {
                 let lines = text.lines().count() + 1;
                 prop_assert!(!error.problems.is_empty());
-                let mut places = error.problems.iter().map(|problem| problem.line);
+                let mut places = error.problems.iter().filter_map(Diagnostic::line);
                 prop_assert!(places.all(|line| (1..=lines).contains(&line)), "{}", error);
             }
         }
@@ -306,7 +306,7 @@ fn notes_on_recordings_have_the_line_of_the_signal() {
     let scenario = parse("x.yaml", &text, &read).expect("a scenario");
     let [note] = scenario.notes.as_slice() else { panic!("one note: {:?}", scenario.notes) };
     let line = text.lines().position(|line| line.contains("csv")).map(|index| index + 1);
-    assert_eq!(note.line, line, "{note:?}");
+    assert_eq!(note.line(), line, "{note:?}");
 }
 
 /// A scenario with a VPA and policies. That of the container `mesh` is on line 14.
@@ -337,7 +337,7 @@ fn notes_of_vpa(text: &str) -> String {
         Ok(AnyScenario::Hpa(scenario)) => scenario.notes,
         Err(error) => panic!("{error}"),
     };
-    let line = |note: &ReadingNote| format!("{} {}", note.line.unwrap_or(0), note.what);
+    let line = |note: &Diagnostic| format!("{} {}", note.line().unwrap_or(0), note.what);
     notes.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 

@@ -17,32 +17,13 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::node::shorten;
+use crate::diagnostic::{Diagnostic, Hint};
 use kube_autoscaler_models::quantity::{Quantity, QuantityError};
 use kube_autoscaler_models::time::{Span, SpanError, Time};
 
-/// A text that does not match its form.
-#[derive(Debug)]
-pub struct Malformed {
-    /// The problem.
-    pub what: String,
-    /// The solution.
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-pub(crate) fn malformed(what: impl Into<String>) -> Malformed {
-    Malformed { what: what.into(), hint: None }
-}
-
-impl Malformed {
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Malformed {
-        Malformed { hint: Some(hint.into()), ..self }
-    }
+/// The problem of a text that does not match its form.
+pub(crate) fn malformed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(what)
 }
 
 /// The text form of a value.
@@ -65,7 +46,7 @@ pub trait Form {
     ///
     /// # Errors
     /// If the text does not have the form.
-    fn read(text: &str) -> Result<Self::Value, Malformed>;
+    fn read(text: &str) -> Result<Self::Value, Diagnostic>;
     /// The text of a value, in its usual form.
     fn write(value: &Self::Value) -> String;
     /// The JSON Schema of the text.
@@ -252,7 +233,7 @@ macro_rules! narrower_form {
             const SCHEMA_NAME: &'static str = $base::SCHEMA_NAME;
             const OR_MAP: bool = $or_map;
 
-            fn read(text: &str) -> Result<$value, Malformed> {
+            fn read(text: &str) -> Result<$value, Diagnostic> {
                 $read(text)
             }
             fn write(value: &$value) -> String {
@@ -275,7 +256,7 @@ impl Form for Duration {
     const FALLBACK: &'static str = "0s";
     const SCHEMA_NAME: &'static str = "Duration";
 
-    fn read(text: &str) -> Result<Span, Malformed> {
+    fn read(text: &str) -> Result<Span, Diagnostic> {
         span(text, Duration::EXPECTED)
     }
     fn write(value: &Span) -> String {
@@ -310,7 +291,7 @@ pub fn days_as_hours(text: &str) -> Cow<'_, str> {
 }
 
 /// Reads a duration. `expected` describes the form.
-fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
+fn span(text: &str, expected: &str) -> Result<Span, Diagnostic> {
     match days_as_hours(text).parse::<Span>() {
         Ok(span) if span >= Span::ZERO => Ok(span),
         Ok(_) => Err(malformed(format!("expected a duration of 0s or more, found {text}"))),
@@ -318,8 +299,8 @@ fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
             // The last number may lack its unit: 1m30.
             let with_unit = format!("{text}s");
             let hint = is_duration(&with_unit)
-                .then(|| format!("a unit is missing: did you mean {with_unit}?"));
-            Err(Malformed { what: format!("expected {expected}, found {text}"), hint })
+                .then(|| format!("a unit is missing: did you mean {with_unit}?").into());
+            Err(malformed(format!("expected {expected}, found {text}")).with_hint(hint))
         }
         Err(error) => {
             let found = shorten(text);
@@ -327,7 +308,7 @@ fn span(text: &str, expected: &str) -> Result<Span, Malformed> {
                 SpanError::Malformed => format!("expected {expected}, found {found}"),
                 error => format!("expected a duration, found {found}: {error}"),
             };
-            Err(Malformed { what, hint: unit_hint(text) })
+            Err(malformed(what).with_hint(unit_hint(text)))
         }
     }
 }
@@ -338,21 +319,21 @@ fn is_duration(text: &str) -> bool {
 }
 
 /// The probable meaning of a unit that a duration can't have.
-fn unit_hint(text: &str) -> Option<String> {
+fn unit_hint(text: &str) -> Option<Hint> {
     if text == "never" {
         let hint = "write a duration that is longer than the scenario, for example 1000h";
-        return Some(hint.to_owned());
+        return Some(hint.into());
     }
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if compact != text && is_duration(&compact) {
-        return Some(format!("write the duration without a space: did you mean {compact}?"));
+        return Some(format!("write the duration without a space: did you mean {compact}?").into());
     }
     let split = compact.find(|c: char| c.is_alphabetic())?;
     let (number, unit) = compact.split_at(split);
     if let ("d" | "day" | "days", Ok(days)) = (unit, number.parse::<f64>()) {
         let is_whole = days.fract() == 0.0;
         let meant = if is_whole { format!("{days}d") } else { format!("{}h", days * 24.0) };
-        return is_duration(&meant).then(|| format!("did you mean {meant}?"));
+        return is_duration(&meant).then_some(Hint::Meant(meant));
     }
     let unit = match unit.to_lowercase().as_str() {
         "sec" | "secs" | "second" | "seconds" | "s" => "s",
@@ -362,7 +343,7 @@ fn unit_hint(text: &str) -> Option<String> {
         _ => return None,
     };
     let meant = format!("{number}{unit}");
-    is_duration(&meant).then(|| format!("did you mean {meant}?"))
+    is_duration(&meant).then_some(Hint::Meant(meant))
 }
 
 narrower_form! {
@@ -399,7 +380,7 @@ impl Form for DurationOrNever {
     const FALLBACK: &'static str = "0s";
     const SCHEMA_NAME: &'static str = "DurationOrNever";
 
-    fn read(text: &str) -> Result<Option<Span>, Malformed> {
+    fn read(text: &str) -> Result<Option<Span>, Diagnostic> {
         if text == "never" { Ok(None) } else { span(text, Self::EXPECTED).map(Some) }
     }
     fn write(value: &Option<Span>) -> String {
@@ -428,7 +409,7 @@ impl Form for AnyQuantity {
     const FALLBACK: &'static str = "0";
     const SCHEMA_NAME: &'static str = "QuantityText";
 
-    fn read(text: &str) -> Result<Quantity, Malformed> {
+    fn read(text: &str) -> Result<Quantity, Diagnostic> {
         Quantity::parse(text).map_err(|error| {
             let found = shorten(text);
             let what = match error {
@@ -436,7 +417,7 @@ impl Form for AnyQuantity {
                 QuantityError::FormatWrong => format!("expected {}, found {found}", Self::EXPECTED),
                 other => format!("expected a quantity, found {found}: {other}"),
             };
-            Malformed { what, hint: quantity_hint(text) }
+            malformed(what).with_hint(quantity_hint(text))
         })
     }
     fn write(value: &Quantity) -> String {
@@ -468,7 +449,7 @@ impl Form for UnitText {
     const FALLBACK: &'static str = "1";
     const SCHEMA_NAME: &'static str = "UnitText";
 
-    fn read(text: &str) -> Result<(Quantity, Option<f64>), Malformed> {
+    fn read(text: &str) -> Result<(Quantity, Option<f64>), Diagnostic> {
         let (unit, percent) = text.split_once(PERCENT_MARK).unwrap_or((text, ""));
         Ok((AnyQuantity::read(unit)?, percent.parse().ok()))
     }
@@ -495,7 +476,7 @@ impl Form for QuantityOrPercent {
     const FALLBACK: &'static str = AnyQuantity::FALLBACK;
     const SCHEMA_NAME: &'static str = "SignalValue";
 
-    fn read(text: &str) -> Result<Quantity, Malformed> {
+    fn read(text: &str) -> Result<Quantity, Diagnostic> {
         AnyQuantity::read(text)
     }
     fn write(value: &Quantity) -> String {
@@ -555,7 +536,7 @@ narrower_form! {
     |text: &str| Ok(text.to_owned())
 }
 
-fn quantity_hint(text: &str) -> Option<String> {
+fn quantity_hint(text: &str) -> Option<Hint> {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let split = compact.find(|c: char| c.is_alphabetic() || c == '%').unwrap_or(compact.len());
     let (number, suffix) = compact.split_at(split);
@@ -566,7 +547,7 @@ fn quantity_hint(text: &str) -> Option<String> {
         "KB" | "kB" | "MB" | "GB" => {
             let letter = if suffix == "KB" { "k" } else { &suffix[..1] };
             let binary = letter.to_uppercase();
-            return Some(format!("did you mean {number}{letter}, or {number}{binary}i?"));
+            return Some(Hint::Meant(format!("{number}{letter}, or {number}{binary}i")));
         }
         "K" => "k",
         "ki" | "KI" | "KiB" => "Ki",
@@ -575,11 +556,11 @@ fn quantity_hint(text: &str) -> Option<String> {
         "g" => "G",
         "mcpu" | "millicores" | "mcores" => "m",
         "core" | "cores" | "cpu" | "cpus" | "" => "",
-        "%" => return Some("write an amount instead of a percentage".to_owned()),
+        "%" => return Some("write an amount instead of a percentage".into()),
         _ => return None,
     };
     let meant = format!("{number}{suffix}");
-    Quantity::parse(&meant).ok().map(|_| format!("did you mean {meant}?"))
+    Quantity::parse(&meant).ok().map(|_| Hint::Meant(meant))
 }
 
 /// A number of replicas. A map in its place holds bounds.
@@ -593,7 +574,7 @@ impl Form for NumberText {
     const SCHEMA_NAME: &'static str = "Number";
     const OR_MAP: bool = true;
 
-    fn read(text: &str) -> Result<i32, Malformed> {
+    fn read(text: &str) -> Result<i32, Diagnostic> {
         text.parse().ok().filter(|number| *number >= 0).ok_or_else(|| {
             let what = format!("expected a number of replicas, found {text}");
             malformed(what).hint("or bounds: {atLeast: 3, atMost: 10}")
@@ -617,7 +598,7 @@ impl Form for PercentText {
     const FALLBACK: &'static str = "0";
     const SCHEMA_NAME: &'static str = "PercentText";
 
-    fn read(text: &str) -> Result<i32, Malformed> {
+    fn read(text: &str) -> Result<i32, Diagnostic> {
         match text.strip_suffix('%').unwrap_or(text).parse() {
             Ok(number) if number >= 0 => Ok(number),
             Ok(_) => Err(malformed(format!("expected a percentage of 0% or more, found {text}"))),
@@ -655,7 +636,7 @@ impl Form for Status {
     const FALLBACK: &'static str = "True";
     const SCHEMA_NAME: &'static str = "StatusText";
 
-    fn read(text: &str) -> Result<bool, Malformed> {
+    fn read(text: &str) -> Result<bool, Diagnostic> {
         match text {
             "True" | "true" => Ok(true),
             "False" | "false" => Ok(false),

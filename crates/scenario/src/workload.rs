@@ -10,10 +10,36 @@ use serde::{Deserialize, Serialize};
 use super::kinds::{BUILT_IN, ScalableKind};
 use super::podset::PodSet;
 use super::text::{Amount, As, ByName, Duration, DurationOrNever};
+use crate::hints::CorrectPlace;
 use kube_autoscaler_models::api;
 use kube_autoscaler_models::api::{PodSpec, Requests};
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::Span;
+
+/// The places of fields of the workload.
+pub(crate) const PLACES: &[CorrectPlace] = &[
+    CorrectPlace { place: "under `workload.startup`", fields: &["pending", "ready"] },
+    CorrectPlace {
+        place: "to a container, in the list `workload.containers`",
+        fields: &["requests"],
+    },
+    CorrectPlace {
+        place: "under `workload`",
+        fields: &[
+            "replicas",
+            "quota",
+            "containers",
+            "labels",
+            "selector",
+            "age",
+            "startup",
+            "scaleDownOrder",
+            "victims",
+            "termination",
+            "readyWhileTerminating",
+        ],
+    },
+];
 
 /// The scale target and its pods.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_yaml::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
-use super::error::Problem;
 use super::node::{Key, Node, NodeKind};
+use crate::diagnostic::{Diagnostic, Hint};
 
 /// The key of a map whose entries are merged into another map.
 const MERGE: &str = "<<";
@@ -30,16 +30,16 @@ enum Content {
 }
 
 /// Reads all documents of a text.
-pub fn documents(text: &str) -> Result<Vec<Node>, Problem> {
+pub fn documents(text: &str) -> Result<Vec<Node>, Diagnostic> {
     load(text, Content::Scenarios)
 }
 
 /// Reads all documents of a text with manifests. Duplicate keys are kept.
-pub fn manifests(text: &str) -> Result<Vec<Node>, Problem> {
+pub fn manifests(text: &str) -> Result<Vec<Node>, Diagnostic> {
     load(text, Content::Manifests)
 }
 
-fn load(text: &str, content: Content) -> Result<Vec<Node>, Problem> {
+fn load(text: &str, content: Content) -> Result<Vec<Node>, Diagnostic> {
     let mut loader = Loader { content, ..Loader::default() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| explain(&error))?;
@@ -48,8 +48,8 @@ fn load(text: &str, content: Content) -> Result<Vec<Node>, Problem> {
     Ok(loader.documents)
 }
 
-fn problem(line: usize, column: usize, what: impl Into<String>, hint: Option<&str>) -> Problem {
-    Problem { file: None, line, column, what: what.into(), hint: hint.map(str::to_owned) }
+fn problem(line: usize, column: usize, what: impl Into<String>, hint: Option<&str>) -> Diagnostic {
+    Diagnostic::new(what).at(line, column).with_hint(hint.map(Hint::from))
 }
 
 /// An open collection.
@@ -110,7 +110,7 @@ impl Size {
 }
 
 impl Loader {
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
         let (line, column) = (span.start.line(), span.start.col() + 1);
         let tag = match &event {
             Event::Scalar(_, _, _, tag)
@@ -165,7 +165,7 @@ impl Loader {
         column: usize,
         anchor: usize,
         map: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Diagnostic> {
         if self.open.len() >= MAX_DEPTH {
             let what = format!("nested more than {MAX_DEPTH} levels deep");
             return Err(problem(line, column, what, None));
@@ -177,7 +177,7 @@ impl Loader {
     }
 
     /// Adds a complete node to the open collection, or to the documents.
-    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
             let size = Size::of(&node);
             // The copy is kept for aliases.
@@ -196,7 +196,7 @@ impl Loader {
     }
 
     /// The entries of a map, with those of its merge keys.
-    fn merged(&mut self, entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Problem> {
+    fn merged(&mut self, entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Diagnostic> {
         let (merge, mut own): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|(key, _)| key.text == MERGE);
         let sources = merge.into_iter().flat_map(|(_, node)| match node.kind {
@@ -214,7 +214,7 @@ impl Loader {
         Ok(own)
     }
 
-    fn grow(&mut self, size: Size, line: usize, column: usize) -> Result<(), Problem> {
+    fn grow(&mut self, size: Size, line: usize, column: usize) -> Result<(), Diagnostic> {
         self.size.add(size);
         match self.size.is_too_large() {
             true => {
@@ -231,7 +231,7 @@ fn as_key(
     node: Node,
     lines: &mut HashMap<String, usize>,
     content: Content,
-) -> Result<Key, Problem> {
+) -> Result<Key, Diagnostic> {
     let (line, column) = (node.line, node.column);
     let NodeKind::Scalar { text, .. } = node.kind else {
         let hint = "did you mean text in quotes? `{` and `[` begin maps and lists";
@@ -254,7 +254,7 @@ fn as_key(
 }
 
 /// The parser's error, with a hint for the usual causes.
-fn explain(error: &ScanError) -> Problem {
+fn explain(error: &ScanError) -> Diagnostic {
     let what = error.info();
     let (line, column) = (error.marker().line(), error.marker().col() + 1);
     let hint = if what.contains("quot") {

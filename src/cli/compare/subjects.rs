@@ -13,7 +13,7 @@ use super::{Args, CURRENT};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_manifests::{AutoscalerKind, Draft, DraftError, Drafts, HpaName};
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::{Problem, Scenario};
+use kube_lockstep_scenario::{Diagnostic, Hint, Scenario};
 
 /// A scenario with its other settings.
 pub(super) struct Subject<'s> {
@@ -98,12 +98,13 @@ impl Known {
 
     /// An error of a setting, which names the HPA unless it is the only one.
     fn invalid(&self, setting: &Setting, hpas: &[HpaName], failure: Failure) -> Failure {
-        let (flag, name, what) = (setting.flag(), &setting.name, failure.what);
+        let (flag, name, what) = (setting.flag(), &setting.name, &failure.problem.what);
         let hpa = match *setting.changed(hpas, &self.names) {
             [hpa] if self.names.len() > 1 => format!("HPA {}: ", hpa.name),
             _ => String::new(),
         };
-        Failure { what: format!("{flag} {name}: {hpa}{what}"), ..failure }
+        let what = format!("{flag} {name}: {hpa}{what}");
+        Failure { problem: Diagnostic { what, ..failure.problem }, ..failure }
     }
 }
 
@@ -153,19 +154,19 @@ fn with_setting(
 
 /// One error for all problems, with their places in files. A problem in the scenario has no place:
 /// the setting changed its text, so no file contains it.
-fn all_problems(problems: &[Problem]) -> Failure {
+fn all_problems(problems: &[Diagnostic]) -> Failure {
     let mut located: Vec<String> = problems.iter().map(located).collect();
     located.dedup();
-    let mut hints: Vec<&String> = problems.iter().filter_map(|it| it.hint.as_ref()).collect();
+    let mut hints: Vec<&Hint> = problems.iter().filter_map(|it| it.hint.as_ref()).collect();
     hints.dedup();
     let hint = hints.first().filter(|_| hints.len() == 1).map(|hint| (*hint).clone());
-    Failure { hint, ..Failure::usage(located.join("; ")) }
+    Failure::usage(located.join("; ")).with_hint(hint)
 }
 
 /// The message of a problem, with its place if that is in a file of the user.
-fn located(problem: &Problem) -> String {
-    match &problem.file {
-        Some(file) => format!("{file}:{}:{}: {}", problem.line, problem.column, problem.what),
+fn located(problem: &Diagnostic) -> String {
+    match problem.file() {
+        Some(file) => problem.located(file),
         None => problem.what.clone(),
     }
 }
@@ -228,7 +229,7 @@ fn redraft(
     let changed = drafts.redraft(draft, &tree, &manifests::read_load);
     changed.map_err(|error| match error {
         DraftError::Invalid(error) => all_problems(&error.problems),
-        DraftError::Options { .. } => failure(error),
+        DraftError::Options(problem) => Failure::usage(problem),
     })
 }
 
@@ -272,7 +273,10 @@ fn require_all_values(list: &[Drafted<'_>], selected: &Autoscalers) -> Result<()
     match list {
         _ if missing.is_empty() => Ok(()),
         [_] => Err(failure),
-        _ => Err(Failure { hint: selected.hint_on_missing(&[AutoscalerKind::Hpa]), ..failure }),
+        _ => {
+            let hint = selected.hint_on_missing(&[AutoscalerKind::Hpa]);
+            Err(failure.with_hint(hint.map(Hint::from)))
+        }
     }
 }
 

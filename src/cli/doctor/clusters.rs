@@ -25,9 +25,9 @@ fn docker_engine(docker: &Result<String, EngineError>) -> Check {
     const NAME: &str = "Docker";
     match docker {
         Ok(version) => Check::new(State::Ok, NAME, version),
-        Err(EngineError::Unavailable { why, hint, .. }) => {
-            let found = format!("{why} (only required by `--engine image`, `k3s` and `kind`)");
-            Check::new(State::Warning, NAME, found).hint(hint)
+        Err(EngineError::Unavailable { problem, .. }) => {
+            let found = format!("{problem} (only required by `--engine image`, `k3s` and `kind`)");
+            Check { hint: problem.hint_text(), ..Check::new(State::Warning, NAME, found) }
         }
         Err(error) => Check::missing(NAME, error.clone()),
     }

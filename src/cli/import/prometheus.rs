@@ -39,13 +39,7 @@ pub(super) fn run(args: &PrometheusArgs) -> Result<u8, Failure> {
     }
     let invalid = |error: &dyn std::fmt::Display| Failure::engine(format!("the result: {error}"));
     let text = merged.to_text().map_err(|error| invalid(&error))?;
-    let overview = check_answer("the result", &text, args.by.as_deref()).map_err(|error| {
-        let failure = Failure::usage(error.what);
-        match error.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
+    let overview = check_answer("the result", &text, args.by.as_deref()).map_err(Failure::usage)?;
     write(&args.output, args.force, &text)?;
     if let Some(note) = containers::note(&args.query) {
         show_note(&note);

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_range_must_contain_time_in_the_past() {
-        let at = |from, to| range(from, to, &now()).map_err(|failure| failure.what);
+        let at = |from, to| range(from, to, &now()).map_err(|failure| failure.problem.what);
         let two_hours = Range { from: 1_762_095_600, to: 1_762_102_800 };
         assert_eq!(at("2h ago", "now"), Ok(two_hours));
         assert_eq!(

@@ -85,7 +85,7 @@ fn is_namespace(name: &str) -> bool {
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Failure {
         let code = if error.of_usage { exit::USAGE } else { exit::ENGINE };
-        Failure { code, hint: error.hint, ..Failure::usage(error.what) }
+        Failure { code, ..Failure::usage(error.problem) }
     }
 }
 

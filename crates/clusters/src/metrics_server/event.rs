@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::cluster::metrics_api::query::Query;
 use crate::cluster::metrics_api::register::RegistrationError;
 use crate::cluster::provision::existing::port_hint;
+use kube_lockstep_scenario::{Diagnostic, Hint};
 
 /// Events of the server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -64,32 +65,31 @@ pub enum ServerEvent {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerError {
     /// The problem.
-    pub what: String,
-    /// A hint.
-    pub hint: Option<String>,
+    pub problem: Diagnostic,
     /// Whether the command line is wrong.
     pub of_usage: bool,
 }
 
 impl ServerError {
     /// An error without a hint, which does not concern the command line.
-    pub fn new(what: impl Into<String>) -> ServerError {
-        ServerError { what: what.into(), hint: None, of_usage: false }
+    pub fn new(problem: impl Into<Diagnostic>) -> ServerError {
+        ServerError { problem: problem.into(), of_usage: false }
     }
 
     /// The error of the HTTP server, with a hint if its port is in use.
     pub fn of_server(what: String) -> ServerError {
-        ServerError { hint: port_hint(&what).map(str::to_owned), ..ServerError::new(what) }
+        let hint = port_hint(&what).map(Hint::from);
+        ServerError::new(Diagnostic::new(what).with_hint(hint))
     }
 
-    pub(crate) fn usage(what: impl Into<String>, hint: impl Into<String>) -> ServerError {
-        ServerError { what: what.into(), hint: Some(hint.into()), of_usage: true }
+    pub(crate) fn usage(what: impl Into<String>, hint: impl Into<Hint>) -> ServerError {
+        ServerError { problem: Diagnostic::new(what).hint(hint), of_usage: true }
     }
 }
 
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
+        self.problem.fmt(f)
     }
 }
 
@@ -107,14 +107,10 @@ impl From<RegistrationError> for ServerError {
             RegistrationError::OtherInstance(..) => {
                 ServerError::usage(what, "stop the other server")
             }
-            RegistrationError::Unreachable(_) => ServerError {
-                hint: Some(
-                    "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
-                     the API server, for example the gateway of a container network"
-                        .to_owned(),
-                ),
-                ..ServerError::new(what)
-            },
+            RegistrationError::Unreachable(_) => ServerError::new(Diagnostic::new(what).hint(
+                "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
+                 the API server, for example the gateway of a container network",
+            )),
             RegistrationError::Other(_) => ServerError::of_server(what),
         }
     }

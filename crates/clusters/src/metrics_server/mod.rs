@@ -38,6 +38,7 @@ use kube_lockstep_engines::guard::cluster::Guard;
 use kube_lockstep_engines::options::{HostPort, command_line};
 use kube_lockstep_engines::runtime;
 use kube_lockstep_engines::runtime::Threads;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::world::Mirror;
 
@@ -146,10 +147,9 @@ fn not_removed<E>(
         Ok(Err(error)) => format!("{error}; "),
         _ => String::new(),
     };
-    ServerError {
-        hint: Some(format!("run `{}` to try again", command_line(&config.cleanup_command))),
-        ..ServerError::new(format!("{first}some objects could not be removed: {why}"))
-    }
+    let hint = format!("run `{}` to try again", command_line(&config.cleanup_command));
+    let what = format!("{first}some objects could not be removed: {why}");
+    ServerError::new(Diagnostic::new(what).hint(hint))
 }
 
 /// Removes the leftovers of dead processes from a cluster, and reports live processes.

@@ -43,6 +43,7 @@ use kube_lockstep_engines::options::ExistingCluster;
 use kube_lockstep_engines::plan::{Part, Plan};
 use kube_lockstep_engines::record::Record;
 use kube_lockstep_engines::registry::EngineChoice;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The clusters of a plan.
@@ -65,8 +66,10 @@ pub fn executor<'p>(
         (EngineChoice::Kubeconfig, ..) => {
             return Err(EngineError::Unavailable {
                 engine: kubeconfig::NAME.into(),
-                why: "an existing cluster requires one release and a kubeconfig context".to_owned(),
-                hint: "select one release and name the context".to_owned(),
+                problem: Diagnostic::new(
+                    "an existing cluster requires one release and a kubeconfig context",
+                )
+                .hint("select one release and name the context"),
             });
         }
         _ => None,

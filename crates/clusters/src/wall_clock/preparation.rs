@@ -239,7 +239,7 @@ fn with_flags_of(faster: Scenario, release: Release, period: Span) -> Result<Sce
 
 #[cfg(test)]
 pub(super) mod tests {
-    use kube_lockstep_scenario::ReadError;
+    use kube_lockstep_scenario::Diagnostic;
     use std::collections::BTreeSet;
 
     use super::*;
@@ -260,7 +260,7 @@ pub(super) mod tests {
         let folder = std::path::Path::new(&path).parent().expect("a folder").to_owned();
         let read = move |name: &str| {
             std::fs::read_to_string(folder.join(name))
-                .map_err(|error| ReadError { what: error.to_string(), hint: None })
+                .map_err(|error| Diagnostic::new(error.to_string()))
         };
         Arc::new(kube_lockstep_scenario::parse(id, &text, &read).expect("a valid scenario"))
     }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use kube_lockstep_scenario::Diagnostic;
+
 /// The user name of the controller's requests.
 pub const USER: &str = "kube-lockstep:controller";
 
@@ -33,25 +35,15 @@ pub struct Controller {
     rules: Vec<Value>,
 }
 
-/// The error for an invalid command.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct CommandError {
-    /// The problem.
-    pub what: String,
-    /// The solution.
-    pub hint: String,
-}
-
 impl Controller {
     /// Parses a command, which `sh` runs after its placeholders are filled in.
     ///
     /// # Errors
     /// If the file is empty, or has an unknown word in braces.
-    pub fn new(command: &str) -> Result<Controller, CommandError> {
+    pub fn new(command: &str) -> Result<Controller, Diagnostic> {
         let Some(name) = name_of(command) else {
             let hint = "for example --controller 'my-controller --kubeconfig={kubeconfig}'";
-            return Err(CommandError { what: "no command".to_owned(), hint: hint.to_owned() });
+            return Err(Diagnostic::new("no command").hint(hint));
         };
         let known = || PLACEHOLDERS.into_iter().chain([KUBECONFIG]);
         let mut words = parts(command).into_iter().filter_map(|part| match part {
@@ -64,15 +56,13 @@ impl Controller {
                 alike(one).total_cmp(&alike(other))
             });
             let all: Vec<String> = known().map(|word| format!("{{{word}}}")).collect();
-            return Err(CommandError {
-                what: format!("unknown placeholder {{{wrong}}}"),
-                hint: format!(
-                    "did you mean {{{}}}? The placeholders are {}; for a literal {{{wrong}}}, \
-                     write {{{{{wrong}}}}}",
-                    near.unwrap_or_default(),
-                    all.join(", ")
-                ),
-            });
+            let hint = format!(
+                "did you mean {{{}}}? The placeholders are {}; for a literal {{{wrong}}}, write \
+                 {{{{{wrong}}}}}",
+                near.unwrap_or_default(),
+                all.join(", ")
+            );
+            return Err(Diagnostic::new(format!("unknown placeholder {{{wrong}}}")).hint(hint));
         }
         Ok(Controller { command: command.into(), name: name.into(), rules: Vec::new() })
     }
@@ -172,7 +162,8 @@ mod tests {
     fn invalid_commands_are_rejected_with_a_hint() {
         let error = Controller::new("mine {sync-perod}").unwrap_err();
         assert_eq!(error.what, "unknown placeholder {sync-perod}");
-        assert!(error.hint.starts_with("did you mean {sync-period}?"), "{error:?}");
+        let hint = error.hint_text().unwrap_or_default();
+        assert!(hint.starts_with("did you mean {sync-period}?"), "{hint}");
         assert!(Controller::new("  ").is_err());
         assert!(Controller::new(r#"mine --json '{"a": {}}'"#).is_ok());
         let controller = || Controller::new("mine").unwrap();

@@ -22,6 +22,7 @@ pub use super::go::{Go, OLDEST_GO, find_go};
 use super::staging;
 use kube_autoscaler_models::rules::MinorVersion;
 use kube_lockstep_data::UPSTREAM;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// Whether programs are built, and how a build is stopped.
@@ -173,19 +174,20 @@ pub fn ensure(
         };
         return Err(EngineError::Unavailable {
             engine: name.into(),
-            why: format!("this program can't build release {release}"),
-            hint: match artifact {
-                Artifact::Host => "`kube-lockstep doctor` lists the releases".to_owned(),
-                Artifact::ControlPlane => {
-                    format!("the releases with a control plane are {}", list_of(artifact))
-                }
-                Artifact::Recommender | Artifact::RecommenderProgram => {
-                    format!("the releases of the recommender are {}", list_of(artifact))
-                }
-                Artifact::Updater => {
-                    format!("the releases of the updater are {}", list_of(artifact))
-                }
-            },
+            problem: Diagnostic::new(format!("this program can't build release {release}")).hint(
+                match artifact {
+                    Artifact::Host => "`kube-lockstep doctor` lists the releases".to_owned(),
+                    Artifact::ControlPlane => {
+                        format!("the releases with a control plane are {}", list_of(artifact))
+                    }
+                    Artifact::Recommender | Artifact::RecommenderProgram => {
+                        format!("the releases of the recommender are {}", list_of(artifact))
+                    }
+                    Artifact::Updater => {
+                        format!("the releases of the updater are {}", list_of(artifact))
+                    }
+                },
+            ),
         });
     }
     let cache = cache_folder()?;

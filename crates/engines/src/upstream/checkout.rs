@@ -21,6 +21,7 @@ use crate::input_file;
 use crate::input_file::InputError;
 use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
 use kube_lockstep_data::UPSTREAM;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The package of the HPA controller.
@@ -31,18 +32,6 @@ const VPA_FOLDER: &str = "vertical-pod-autoscaler";
 const VPA_VERSION: &str = "common/version.go";
 /// The file that names the release of a tree since 1.31.
 const BASE: &str = "staging/src/k8s.io/component-base/version/base.go";
-
-/// The error for a folder that is not a usable checkout.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{path}: {why}")]
-pub struct CheckoutError {
-    /// The folder.
-    pub path: String,
-    /// The problem.
-    pub why: String,
-    /// A hint.
-    pub hint: String,
-}
 
 /// A local checkout of Kubernetes, or of the Vertical Pod Autoscaler.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,11 +53,9 @@ impl Checkout {
     ///
     /// # Errors
     /// If the folder is not a checkout of Kubernetes or of kubernetes/autoscaler, or too old.
-    pub fn open(path: &Path) -> Result<Checkout, CheckoutError> {
-        let error = |why: String, hint: &str| CheckoutError {
-            path: path.display().to_string(),
-            why,
-            hint: hint.to_owned(),
+    pub fn open(path: &Path) -> Result<Checkout, Diagnostic> {
+        let error = |why: String, hint: &str| {
+            Diagnostic::new(format!("{}: {why}", path.display())).hint(hint)
         };
         let folder = fs::canonicalize(path).map_err(|it| error(it.to_string(), ROOT))?;
         let vpa = [folder.clone(), folder.join(VPA_FOLDER)];
@@ -170,8 +157,8 @@ impl Checkout {
         if *only_cached {
             return Err(EngineError::Unavailable {
                 engine: self.name().into(),
-                why: "--no-build forbids building the checkout".to_owned(),
-                hint: "leave out --no-build".to_owned(),
+                problem: Diagnostic::new("--no-build forbids building the checkout")
+                    .hint("leave out --no-build"),
             });
         }
         let cache = cache_folder()?;
@@ -492,7 +479,7 @@ mod tests {
         let rules = |files: &[(&str, &str)]| {
             let folder = folder(&[&[GO_MOD, SOURCE], files].concat());
             let checkout = Checkout::open(folder.path())?;
-            Ok::<_, CheckoutError>((checkout.rules().0.to_string(), checkout.rules().1))
+            Ok::<_, Diagnostic>((checkout.rules().0.to_string(), checkout.rules().1))
         };
         let (release, why) = rules(&[&changelogs[..], &[(BASE, base)]].concat()).expect("known");
         assert_eq!((&*release, why), ("1.36", format!("according to its {BASE}")));
@@ -511,7 +498,7 @@ mod tests {
             "{why}"
         );
         let error = rules(&[("CHANGELOG/CHANGELOG-1.5.md", "")]).expect_err("too old");
-        assert!(error.why.starts_with("release 1.5 according to CHANGELOG/"), "{error}");
+        assert!(error.what.contains(": release 1.5 according to CHANGELOG/"), "{error}");
     }
 
     #[test]
@@ -519,7 +506,9 @@ mod tests {
         let open = |files: &[(&str, &str)], below: &str| {
             let folder = folder(files);
             let error = Checkout::open(&folder.path().join(below)).expect_err("none");
-            (error.why, error.hint.replace(&*folder.path().to_string_lossy(), "FOLDER"))
+            let hint = error.hint_text().unwrap_or_default();
+            let (_, why) = error.what.split_once(": ").expect("the path is named");
+            (why.to_owned(), hint.replace(&*folder.path().to_string_lossy(), "FOLDER"))
         };
         let neither = "it is neither a Kubernetes checkout nor one of kubernetes/autoscaler";
         let no_file = format!("{neither}: it has no go.mod");
@@ -565,7 +554,8 @@ mod tests {
         assert_eq!(unknown.clone().with_release(VpaRelease::OLDEST).api.to_string(), "0.10");
         assert_eq!(unknown.api, VpaRelease::NEWEST.into());
         let error = open("const version = \"0.9.2\"\n", "", "").expect_err("too old");
-        assert!(error.why.starts_with("release 0.9 according to common/version.go"), "{error}");
-        assert!(error.hint.starts_with("checkouts of 0.10 to "), "{error:?}");
+        assert!(error.what.contains(": release 0.9 according to common/version.go"), "{error}");
+        let hint = error.hint_text().unwrap_or_default();
+        assert!(hint.starts_with("checkouts of 0.10 to "), "{hint}");
     }
 }

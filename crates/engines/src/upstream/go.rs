@@ -15,6 +15,7 @@ use crate::guard::{NO_COMMAND, RUN_WITH_FOLDER, shell};
 use crate::process_group;
 use crate::short_command;
 use crate::short_command::output_of;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
@@ -248,7 +249,7 @@ pub(super) fn interrupted() -> EngineError {
 }
 
 pub(super) fn unavailable(why: String, hint: String) -> EngineError {
-    EngineError::Unavailable { engine: NAME.into(), why, hint }
+    EngineError::Unavailable { engine: NAME.into(), problem: Diagnostic::new(why).hint(hint) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::decoding::ApiObject;
 use super::{INT_OR_STRING, Limits, Shape, VPA, given, int32_hint, join};
 use super::{quantity_hint, type_hint, value_of};
-use crate::error::{DistinctProblems, Problem, rejection, suggest};
+use crate::diagnostic::{Diagnostic, Hint};
+use crate::error::{DistinctProblems, rejection, similar};
 use crate::node::{Node, NodeKind};
 use crate::object_meta;
 use kube_autoscaler_models::hpa::{FieldError, FieldErrorType};
@@ -11,7 +12,7 @@ use kube_autoscaler_models::hpa::{FieldError, FieldErrorType};
 /// A VPA as an API server sees it.
 pub(crate) struct Checked {
     /// The problems for which it rejects the VPA.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
     /// The VPA without invalid values; in lists, `null` replaces them. None: it can't be decoded.
     pub valid: Option<Node>,
 }
@@ -41,16 +42,16 @@ struct Check {
 }
 
 impl Check {
-    fn report(&mut self, at: &Node, message: &str, hint: Option<String>) {
-        let (line, column, what) = (at.line, at.column, rejection(NAME, message));
-        self.problems.add(Problem { file: None, line, column, what, hint });
+    fn report(&mut self, at: &Node, message: &str, hint: Option<Hint>) {
+        let problem = Diagnostic::new(rejection(NAME, message)).at_node(at);
+        self.problems.add(problem.with_hint(hint));
     }
 
-    fn add(&mut self, at: &Node, error: &FieldError, hint: Option<String>) {
+    fn add(&mut self, at: &Node, error: &FieldError, hint: Option<Hint>) {
         self.report(at, &error.to_string(), hint);
     }
 
-    fn invalid(&mut self, at: &Node, path: &str, value: &str, detail: &str, hint: Option<String>) {
+    fn invalid(&mut self, at: &Node, path: &str, value: &str, detail: &str, hint: Option<Hint>) {
         let detail = format!("{path} in body {detail}");
         self.add(at, &FieldError::new(path, FieldErrorType::Invalid, value, &detail), hint);
     }
@@ -155,7 +156,7 @@ impl Check {
         if matches!(found, "integer" | "string") {
             return;
         }
-        let hint = (found == "number").then(|| "put the value in quotes".to_owned());
+        let hint = (found == "number").then(|| "put the value in quotes".into());
         let value = format!("{found:?}");
         for type_ in ["integer,string", "integer"] {
             let detail = format!("must be of type {type_}: {value}");
@@ -185,7 +186,7 @@ impl Check {
     }
 
     /// Adds an error for which upstream names no field.
-    fn without_a_field(&mut self, node: &Node, detail: &str, hint: Option<String>) {
+    fn without_a_field(&mut self, node: &Node, detail: &str, hint: Option<Hint>) {
         self.report(node, &format!("<nil>: Invalid value: \"\": {detail}"), hint);
     }
 
@@ -197,9 +198,8 @@ impl Check {
         if !known.is_empty() && text.is_none_or(|text| !known.contains(&text)) {
             let quoted: Vec<String> = known.iter().map(|value| format!("{value:?}")).collect();
             let detail = format!("supported values: {}", quoted.join(", "));
-            let hint = text.and_then(|text| suggest(text, known.iter().copied()));
             // The error lists all values.
-            let hint = hint.filter(|hint| hint.starts_with("did you mean"));
+            let hint = text.and_then(|text| similar(text, known.iter().copied()));
             let (type_, value) = (FieldErrorType::NotSupported, value.to_string());
             self.add(node, &FieldError::new(path, type_, value, &detail), hint);
         }
@@ -252,7 +252,7 @@ fn type_of(node: &Node) -> &'static str {
     }
 }
 
-fn required_hint(path: &str) -> Option<String> {
+fn required_hint(path: &str) -> Option<Hint> {
     let example = "for example `targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}`";
-    (path == "spec.targetRef").then(|| example.to_owned())
+    (path == "spec.targetRef").then(|| example.into())
 }

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 
 use super::{Field, Shape, Struct, TYPES, VPA, boolean, join, quantity_hint, type_hint};
-use crate::error::{DistinctProblems, Problem, elsewhere, rejection, suggest};
+use crate::diagnostic::{Diagnostic, Hint};
+use crate::error::{DistinctProblems, rejection, similar, suggest};
+use crate::hints;
 use crate::node::{Key, Node, NodeKind, Scalar};
 use kube_autoscaler_models::quantity::Quantity;
 
@@ -56,7 +58,7 @@ impl FieldPosition {
 
 impl ApiObject<'_> {
     /// The problems for which an API server can't decode the object.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<Diagnostic> {
         let mut decoder = Decoder { name: self.name, problems: DistinctProblems::default() };
         if let Some(type_) = TYPES.get(&*self.type_name) {
             decoder.value(self.node, Some(type_.name), &FieldPosition::default());
@@ -72,9 +74,9 @@ struct Decoder<'n> {
 }
 
 impl Decoder<'_> {
-    fn add(&mut self, line: usize, column: usize, message: &str, hint: Option<String>) {
-        let what = rejection(self.name, message);
-        self.problems.add(Problem { file: None, line, column, what, hint });
+    fn add(&mut self, line: usize, column: usize, message: &str, hint: Option<Hint>) {
+        let problem = Diagnostic::new(rejection(self.name, message)).at(line, column);
+        self.problems.add(problem.with_hint(hint));
     }
 
     /// Checks a value. `type_`: None if the table has no type for it.
@@ -135,8 +137,8 @@ impl Decoder<'_> {
             let path = at.entry(key).indexed;
             let message = format!("strict decoding error: duplicate field {path:?}");
             let first = entries.iter().find(|(other, _)| other.text == key.text);
-            let hint =
-                first.map(|(first, _)| format!("the field is first set on line {}", first.line));
+            let hint = first
+                .map(|(first, _)| format!("the field is first set on line {}", first.line).into());
             self.add(key.line, key.column, &message, hint);
         }
     }
@@ -194,23 +196,23 @@ fn is_decoded(node: &Node, kind: &str) -> bool {
 }
 
 /// The probable meaning of an unknown field: a similar name here, or another place.
-fn unknown_field_hint(field: &str, shape: Option<Shape>, at: &FieldPosition) -> Option<String> {
+fn unknown_field_hint(field: &str, shape: Option<Shape>, at: &FieldPosition) -> Option<Hint> {
     let (known, is_of_crd): (Vec<&str>, bool) = match shape {
         Some(Shape::Struct(of)) => (of.fields.iter().map(Field::name).collect(), of.is_of_crd),
         _ => (Vec::new(), at.is_of_crd),
     };
-    let similar = suggest(field, known.iter().copied());
-    let is_similar = |hint: &String| hint.starts_with("did you mean");
-    let places = if is_of_crd {
-        if similar.as_ref().is_some_and(is_similar) { None } else { places_in_vpas(field) }
+    let similar = similar(field, known.iter().copied());
+    let places = if !is_of_crd {
+        hints::elsewhere_in_hpa(field, &known).map(str::to_owned)
+    } else if similar.is_none() {
+        places_in_vpas(field)
     } else {
-        let place = elsewhere(field, &known).filter(|place| place.contains("of the HPA"));
-        place.map(str::to_owned)
+        None
     };
-    places.map(|places| format!("`{field}` belongs {places}")).or_else(|| {
-        // A long list of names does not help.
-        similar.filter(|hint| is_similar(hint) || known.len() <= 8)
-    })
+    let places = places.map(|places| format!("`{field}` belongs {places}").into());
+    // A long list of names does not help.
+    let names = || if known.len() <= 8 { suggest(field, known.iter().copied()) } else { None };
+    places.or(similar).or_else(names)
 }
 
 /// The places of all fields of VPAs with this name: ``in `spec` ``.

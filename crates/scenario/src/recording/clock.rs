@@ -1,7 +1,8 @@
 //! The common t=0 of the recordings of a scenario.
 
+use super::Recording;
 use super::timestamp::Timestamp;
-use super::{Recording, RecordingError};
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::recorded::Recorded;
 use kube_autoscaler_models::time::Span;
 
@@ -58,12 +59,14 @@ impl Clock {
     ///
     /// # Errors
     /// If `start` is malformed, or the times of the recording do not overlap with earlier ones.
-    pub fn start(&self, used: Used<'_>) -> Result<Timestamp, RecordingError> {
+    pub fn start(&self, used: Used<'_>) -> Result<Timestamp, Diagnostic> {
         let (first, syntax) = (used.recording.first, used.recorded.syntax);
         if let Some(text) = &used.recorded.start {
             return Timestamp::parse(text).ok_or_else(|| {
                 let what = format!("expected a time as `start`, found {text:?}");
-                RecordingError::new(what).hint(super::timestamp::EXAMPLE).field("start")
+                Diagnostic::new(what)
+                    .hint(super::timestamp::EXAMPLE)
+                    .kind(Kind::InvalidField("start"))
             });
         }
         let (Some(range), Some(earliest), Some(covered)) =
@@ -82,7 +85,7 @@ impl Clock {
             last = covered.last
         );
         let set = syntax.pick("set `start` on each", "add `start=TIME` to each");
-        Err(RecordingError::new(what).hint(format!("to align them deliberately, {set}")))
+        Err(Diagnostic::new(what).hint(format!("to align them deliberately, {set}")))
     }
 
     /// A note on a recording that does not begin at t=0, because another one begins earlier, or

@@ -8,8 +8,9 @@ use csv::{Reader, ReaderBuilder, StringRecord, Trim};
 
 use super::number::{Evidence, NumberFormat};
 use super::timestamp::{self, Timestamp};
-use super::{MOST_LISTED, Raw, RecordingError, Series, open_metrics};
-use crate::error::suggest;
+use super::{MOST_LISTED, Raw, Series, open_metrics};
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::error::similar;
 use crate::node::shorten;
 use crate::recorded::{DecimalMark, Recorded};
 use crate::syntax::Syntax;
@@ -55,7 +56,7 @@ struct File<'t> {
 }
 
 /// Reads the series of a file: one, one of each column, or one for each value of the column `by`.
-pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, RecordingError> {
+pub(super) fn read(recorded: &Recorded, text: &str) -> Result<Vec<Series>, Diagnostic> {
     let file = File::open(recorded, text)?;
     let format = file.format(recorded)?;
     let series = match is_pattern(recorded) {
@@ -78,11 +79,11 @@ pub(super) fn time_without_zone(recorded: &Recorded, text: &str) -> Option<Strin
 }
 
 impl<'t> File<'t> {
-    fn open(recorded: &Recorded, text: &'t str) -> Result<File<'t>, RecordingError> {
+    fn open(recorded: &Recorded, text: &'t str) -> Result<File<'t>, Diagnostic> {
         let mut text = Cow::Borrowed(text.trim_start_matches('\u{feff}'));
         if is_json(&text) {
             let hint = "if it is a Prometheus response, use `prometheus` in place of `csv`";
-            return Err(RecordingError::new(": this looks like JSON, not CSV").hint(hint));
+            return Err(Diagnostic::new(": this looks like JSON, not CSV").hint(hint));
         }
         // Excel reads the delimiter from the first line: `sep=;`.
         if let Some(rest) = text.strip_prefix("sep=") {
@@ -101,13 +102,13 @@ impl<'t> File<'t> {
     }
 
     /// The format of the numbers.
-    fn format(&self, recorded: &Recorded) -> Result<NumberFormat, RecordingError> {
+    fn format(&self, recorded: &Recorded) -> Result<NumberFormat, Diagnostic> {
         let mark = self.mark(recorded)?;
         let percent = recorded.unit.as_ref().map(|_| 1.0 / recorded.percent.unwrap_or(1.0));
         Ok(NumberFormat { mark, percent, syntax: recorded.syntax })
     }
 
-    fn mark(&self, recorded: &Recorded) -> Result<DecimalMark, RecordingError> {
+    fn mark(&self, recorded: &Recorded) -> Result<DecimalMark, Diagnostic> {
         if let Some(mark) = recorded.decimal {
             return Ok(mark);
         }
@@ -130,11 +131,7 @@ impl<'t> File<'t> {
     }
 
     /// Rows with one value each. Series that are added up are distinguished by all other columns.
-    fn long(
-        &self,
-        recorded: &Recorded,
-        format: NumberFormat,
-    ) -> Result<Vec<Series>, RecordingError> {
+    fn long(&self, recorded: &Recorded, format: NumberFormat) -> Result<Vec<Series>, Diagnostic> {
         let Columns { values, by, others, .. } = &self.columns;
         let value = values.first().map_or(0, |column| column.index);
         let others = if recorded.sum { others.as_slice() } else { &[] };
@@ -168,7 +165,7 @@ impl<'t> File<'t> {
 
     /// Rows with a value in each column. An empty field is no sample: a pod has values only while
     /// it exists.
-    fn wide(&self, format: NumberFormat) -> Result<Vec<Series>, RecordingError> {
+    fn wide(&self, format: NumberFormat) -> Result<Vec<Series>, Diagnostic> {
         let columns = &self.columns.values;
         let mut series: Vec<Series> = columns
             .iter()
@@ -188,11 +185,7 @@ impl<'t> File<'t> {
     }
 
     /// Adds up rows with the same time, or refuses them.
-    fn unique_times(
-        &self,
-        recorded: &Recorded,
-        mut series: Series,
-    ) -> Result<Series, RecordingError> {
+    fn unique_times(&self, recorded: &Recorded, mut series: Series) -> Result<Series, Diagnostic> {
         series.samples.sort_by_key(|raw| raw.at);
         let same = series.samples.windows(2).find(|pair| pair[0].at == pair[1].at);
         match same {
@@ -210,8 +203,8 @@ impl<'t> File<'t> {
                     _ => format!(" has two rows with the time {at}"),
                 };
                 let introduction = "if the file has several series: ";
-                let error = RecordingError::new(what);
-                Err(error.hint_on_several(introduction, "COLUMN", "COLUMN", recorded.syntax))
+                let (column, syntax) = ("COLUMN", recorded.syntax);
+                Err(super::several_series(what, introduction, column, column, syntax))
             }
         }
     }
@@ -222,7 +215,7 @@ impl<'t> File<'t> {
         recorded: &Recorded,
         series: &Series,
         at: Timestamp,
-    ) -> Result<Vec<u64>, RecordingError> {
+    ) -> Result<Vec<u64>, Diagnostic> {
         let Columns { values, by, .. } = &self.columns;
         let of_series = recorded.by.as_ref().and_then(|by| series.labels.get(by));
         let column = values.iter().find(|column| column.labels == series.labels);
@@ -249,16 +242,16 @@ impl<'t> File<'t> {
         format: NumberFormat,
         row: &StringRecord,
         column: usize,
-    ) -> Result<f64, RecordingError> {
+    ) -> Result<f64, Diagnostic> {
         format.read(row.get(column).unwrap_or_default()).map_err(|error| {
             let name = self.names.get(column).map_or("", String::as_str);
             let name = listed([name]);
-            RecordingError { what: format!("column {name}: {}", error.what), ..error }
+            Diagnostic { what: format!("column {name}: {}", error.what), ..error }
         })
     }
 
     /// Fails if no row has the values that `series` selects.
-    fn check_selected(&self, recorded: &Recorded) -> Result<(), RecordingError> {
+    fn check_selected(&self, recorded: &Recorded) -> Result<(), Diagnostic> {
         let selected = &self.columns.selected;
         if selected.is_empty() {
             return Ok(());
@@ -290,8 +283,8 @@ impl<'t> File<'t> {
     /// Visits the selected rows.
     fn each_row(
         &self,
-        mut visit: impl FnMut(&StringRecord, Timestamp) -> Result<(), RecordingError>,
-    ) -> Result<(), RecordingError> {
+        mut visit: impl FnMut(&StringRecord, Timestamp) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
         let Columns { time, selected, .. } = &self.columns;
         let mut reader = self.reader();
         let mut row = StringRecord::new();
@@ -303,7 +296,7 @@ impl<'t> File<'t> {
             let visited = timestamp(field(*time)).and_then(|at| visit(&row, at));
             visited.map_err(|error| {
                 let line = row.position().map_or(0, csv::Position::line);
-                RecordingError { what: format!(":{line}: {}", error.what), ..error }
+                Diagnostic { what: format!(":{line}: {}", error.what), ..error }
             })?;
         }
         Ok(())
@@ -335,9 +328,9 @@ fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     }
 }
 
-fn timestamp(text: &str) -> Result<Timestamp, RecordingError> {
+fn timestamp(text: &str) -> Result<Timestamp, Diagnostic> {
     Timestamp::parse(text).ok_or_else(|| {
-        let error = RecordingError::new(format!("expected a time, found {}", shorten(text)));
+        let error = Diagnostic::new(format!("expected a time, found {}", shorten(text)));
         match text.contains('/') {
             true => error.hint(
                 "write the date as 2025-05-06: with slashes, the day and the month can be confused",
@@ -369,27 +362,27 @@ fn reader(text: &str, delimiter: u8) -> Reader<&[u8]> {
 }
 
 impl Columns {
-    fn find(recorded: &Recorded, header: &StringRecord) -> Result<Columns, RecordingError> {
+    fn find(recorded: &Recorded, header: &StringRecord) -> Result<Columns, Diagnostic> {
         let names: Vec<&str> = header.iter().collect();
         if names.len() < 2 {
             let what = format!(": expected at least two columns, found {}", names.len());
-            return Err(RecordingError::new(what).hint("the first line names the columns"));
+            return Err(Diagnostic::new(what).hint("the first line names the columns"));
         }
         if names.iter().all(|name| Timestamp::parse(name).is_some() || name.parse::<f64>().is_ok())
         {
             let what = format!(":1: expected the names of the columns, found {}", listed(names));
             let hint = "add a first line with names, for example `time,value`";
-            return Err(RecordingError::new(what).hint(hint));
+            return Err(Diagnostic::new(what).hint(hint));
         }
         let find = |name: &str| names.iter().position(|known| *known == name);
         let named = |name: &str, field: &'static str| {
             find(name).ok_or_else(|| {
-                let similar = suggest(name, names.iter().copied());
-                let similar = similar.filter(|hint| hint.starts_with("did you mean"));
-                let hint = similar.unwrap_or_else(|| {
-                    format!("expected one of {}", listed(names.iter().copied()))
+                let hint = similar(name, names.iter().copied()).unwrap_or_else(|| {
+                    format!("expected one of {}", listed(names.iter().copied())).into()
                 });
-                RecordingError::new(format!(" has no column `{name}`")).hint(hint).field(field)
+                Diagnostic::new(format!(" has no column `{name}`"))
+                    .hint(hint)
+                    .kind(Kind::InvalidField(field))
             })
         };
         let time = recorded.time.as_deref().map_or(Ok(0), |name| named(name, "time"))?;
@@ -399,7 +392,9 @@ impl Columns {
             Some(by) if several && find(by).is_none() => None,
             Some(by) if several => {
                 let what = format!(" has a column `{by}`, so `value` must name one column");
-                return Err(RecordingError::new(what).hint("remove the `*`").field("value"));
+                return Err(Diagnostic::new(what)
+                    .hint("remove the `*`")
+                    .kind(Kind::InvalidField("value")));
             }
             by => by.map(|name| named(name, "by")).transpose()?,
         };
@@ -423,7 +418,7 @@ impl Columns {
             Some(name) => vec![ValueColumn::single(named(name, "value")?)],
             None if free.is_empty() && !selected.is_empty() => {
                 let what = ": `series` names all columns, so none is left for the values";
-                return Err(RecordingError::new(what).field("series"));
+                return Err(Diagnostic::new(what).kind(Kind::InvalidField("series")));
             }
             None => vec![ValueColumn::single(only(&free, &names, recorded.syntax)?)],
         };
@@ -440,7 +435,7 @@ fn check_roles(
     values: &[ValueColumn],
     selected: &[(usize, String)],
     names: &[&str],
-) -> Result<(), RecordingError> {
+) -> Result<(), Diagnostic> {
     let is_value = |column: usize| values.iter().any(|value| value.index == column);
     let role = |(column, _): &(usize, String)| match *column {
         column if column == time => Some((column, "times")),
@@ -452,13 +447,13 @@ fn check_roles(
         Some((column, role)) => {
             let what = format!(": `{}` is the column of the {role}", names[column]);
             let hint = "`series` selects rows by another column, such as that of the pods";
-            Err(RecordingError::new(what).hint(hint).field("series"))
+            Err(Diagnostic::new(what).hint(hint).kind(Kind::InvalidField("series")))
         }
     }
 }
 
 /// The only column that is left.
-fn only(free: &[usize], names: &[&str], syntax: Syntax) -> Result<usize, RecordingError> {
+fn only(free: &[usize], names: &[&str], syntax: Syntax) -> Result<usize, Diagnostic> {
     if let &[only] = free {
         return Ok(only);
     }
@@ -475,7 +470,7 @@ fn only(free: &[usize], names: &[&str], syntax: Syntax) -> Result<usize, Recordi
             format!("{one} {columns}; if each column is a series, {all}")
         }
     };
-    Err(RecordingError::new(what).hint(hint))
+    Err(Diagnostic::new(what).hint(hint))
 }
 
 /// The columns whose names match a pattern, each of which is a series.
@@ -485,7 +480,7 @@ fn columns_of(
     free: &[usize],
     names: &[&str],
     selected: &[(usize, String)],
-) -> Result<Vec<ValueColumn>, RecordingError> {
+) -> Result<Vec<ValueColumn>, Diagnostic> {
     let matching = free.iter().filter(|index| matches(pattern, names[**index]));
     let column = |index: &usize| {
         let mut labels = labels_of(names[*index], recorded.by.as_deref());
@@ -500,7 +495,7 @@ fn columns_of(
         let columns = listed(free.iter().map(|it| names[*it]));
         let what = format!(" has no column that matches `{pattern}`");
         let hint = format!("the columns are {columns}");
-        return Err(RecordingError::new(what).hint(hint).field("value"));
+        return Err(Diagnostic::new(what).hint(hint).kind(Kind::InvalidField("value")));
     }
     Ok(found)
 }
@@ -540,13 +535,13 @@ impl ValueColumn {
     }
 }
 
-fn problem(error: &csv::Error) -> RecordingError {
+fn problem(error: &csv::Error) -> Diagnostic {
     match error.kind() {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
             let line = pos.as_ref().map_or(0, csv::Position::line);
             let what =
                 format!(":{line}: expected {expected_len} fields as in the header, found {len}");
-            let error = RecordingError::new(what);
+            let error = Diagnostic::new(what);
             match len > expected_len {
                 true => error.hint(
                     "if numbers have a decimal comma, separate the columns by semicolons, or put \
@@ -555,7 +550,7 @@ fn problem(error: &csv::Error) -> RecordingError {
                 false => error,
             }
         }
-        _ => RecordingError::new(format!(": not valid CSV: {error}")),
+        _ => Diagnostic::new(format!(": not valid CSV: {error}")),
     }
 }
 

@@ -16,9 +16,10 @@ use std::sync::Arc;
 pub use self::clock::{Clock, Used};
 pub use self::csv::matches;
 pub use self::timestamp::Timestamp;
-use super::error::suggest;
+use super::error::similar;
 use super::recorded::{Recorded, RecordedSample, RecordedSource};
 use super::syntax::Syntax;
+use crate::diagnostic::{Diagnostic, Kind};
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
 
@@ -31,54 +32,24 @@ const RISES_OF_A_COUNTER: usize = 30;
 /// The most series or columns that a message lists.
 const MOST_LISTED: usize = 5;
 
-/// Why a file gives no signal.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RecordingError {
-    /// The problem.
-    pub what: String,
-    /// The solution.
-    pub hint: Option<String>,
-    /// The solution for a signal that is not the usage of pods, if it is another one.
-    pub hint_without_pods: Option<String>,
-    /// The field of the signal that is wrong, if it is known.
-    pub field: Option<&'static str>,
-}
-
-impl RecordingError {
-    /// An error without a position or a hint.
-    pub fn new(what: impl Into<String>) -> RecordingError {
-        RecordingError { what: what.into(), hint: None, hint_without_pods: None, field: None }
-    }
-
-    pub(crate) fn hint(self, hint: impl Into<String>) -> RecordingError {
-        RecordingError { hint: Some(hint.into()), ..self }
-    }
-
-    /// Adds the hint if there are several series, after an introduction. `name` distinguishes them,
-    /// and `by` names their pods.
-    fn hint_on_several(
-        self,
-        introduction: &str,
-        name: &str,
-        by: &str,
-        syntax: Syntax,
-    ) -> RecordingError {
-        let label = BTreeMap::from([(name.to_owned(), "VALUE".to_owned())]);
-        let select = format!("{introduction}select one with {}", syntax.series(&label));
-        let (by, total, sum) = (syntax.setting("by", by), syntax.total(), syntax.sum());
-        RecordingError {
-            hint: Some(format!(
-                "{select}; if they are pods, use {by} for the usage of each, or {total} and {sum} \
-                 for the total of all"
-            )),
-            hint_without_pods: Some(format!("{select}, or add them up with {sum}")),
-            ..self
-        }
-    }
-
-    fn field(self, field: &'static str) -> RecordingError {
-        RecordingError { field: Some(field), ..self }
-    }
+/// The error that there are several series. The hint follows an introduction. `name` distinguishes
+/// them, and `by` names their pods.
+fn several_series(
+    what: String,
+    introduction: &str,
+    name: &str,
+    by: &str,
+    syntax: Syntax,
+) -> Diagnostic {
+    let label = BTreeMap::from([(name.to_owned(), "VALUE".to_owned())]);
+    let select = format!("{introduction}select one with {}", syntax.series(&label));
+    let (by, total, sum) = (syntax.setting("by", by), syntax.total(), syntax.sum());
+    let hint = format!(
+        "{select}; if they are pods, use {by} for the usage of each, or {total} and {sum} for the \
+         total of all"
+    );
+    let hint_without_pods = format!("{select}, or add them up with {sum}").into();
+    Diagnostic::new(what).hint(hint).kind(Kind::SeveralSeries { hint_without_pods })
 }
 
 /// The contents of a saved Prometheus response.
@@ -103,7 +74,7 @@ pub fn check_answer(
     path: &str,
     text: &str,
     by: Option<&str>,
-) -> Result<AnswerOverview, RecordingError> {
+) -> Result<AnswerOverview, Diagnostic> {
     let source = RecordedSource::Prometheus(path.to_owned());
     let by = by.map(str::to_owned);
     let recorded = Recorded { sum: by.is_none(), by, ..Recorded::new(source) };
@@ -225,12 +196,10 @@ pub struct Signals {
 
 impl Recording {
     /// Reads the text of a file.
-    pub fn read(recorded: &Recorded, text: &str) -> Result<Recording, RecordingError> {
+    pub fn read(recorded: &Recorded, text: &str) -> Result<Recording, Diagnostic> {
         let path = recorded.source.path().to_owned();
-        let within = |error: RecordingError| RecordingError {
-            what: format!("{path}{}", error.what),
-            ..error
-        };
+        let within =
+            |error: Diagnostic| Diagnostic { what: format!("{path}{}", error.what), ..error };
         check_format(&recorded.source, text).map_err(within)?;
         let all = match recorded.source {
             RecordedSource::Csv(_) => csv::read(recorded, text),
@@ -239,7 +208,7 @@ impl Recording {
         };
         let mut all = all.map_err(within)?;
         if all.iter().map(|series| series.samples.len()).sum::<usize>() > MOST_SAMPLES {
-            return Err(within(RecordingError::new(format!(": more than {MOST_SAMPLES} samples"))));
+            return Err(within(Diagnostic::new(format!(": more than {MOST_SAMPLES} samples"))));
         }
         for series in &mut all {
             series.samples.sort_by_key(|sample| sample.at);
@@ -248,12 +217,12 @@ impl Recording {
         let lasts = all.iter().filter_map(|series| series.samples.last().map(|raw| raw.at));
         let (Some(first), Some(last)) = (firsts.min(), lasts.max()) else {
             let hint = "check the query, its range, and the column of the values";
-            return Err(within(RecordingError::new(" contains no samples").hint(hint)));
+            return Err(within(Diagnostic::new(" contains no samples").hint(hint)));
         };
         if first.is_date() != last.is_date() {
             let what = format!(" has times with and without a date: from {first} to {last}");
             let hint = "write all times in the same form: as dates, or as seconds from the start";
-            return Err(within(RecordingError::new(what).hint(hint)));
+            return Err(within(Diagnostic::new(what).hint(hint)));
         }
         let mut found = select(recorded, all).map_err(within)?;
         set_holds(&mut found, recorded.hold);
@@ -295,7 +264,7 @@ impl Recording {
         recorded: &Recorded,
         clock: &Clock,
         until: Time,
-    ) -> Result<Signals, RecordingError> {
+    ) -> Result<Signals, Diagnostic> {
         let syntax = recorded.syntax;
         let used = Used { recorded, recording: &self };
         let start = clock.start(used)?;
@@ -347,7 +316,7 @@ impl Recording {
                     format!("t=0s is the time {start}: {set} the time that t=0s stands for")
                 }
             };
-            return Err(RecordingError::new(what).hint(hint));
+            return Err(Diagnostic::new(what).hint(hint));
         }
         let explicit = explicit_gaps(&combined, start);
         notes.extend(note_on_gaps(&common, &explicit, until, recorded));
@@ -355,7 +324,7 @@ impl Recording {
     }
 
     /// Fails if the recording has no value at all.
-    fn require_values(&self) -> Result<(), RecordingError> {
+    fn require_values(&self) -> Result<(), Diagnostic> {
         let mut all = self.series.iter().flat_map(|series| &series.samples);
         if all.any(|raw| raw.value.is_finite()) {
             return Ok(());
@@ -363,7 +332,7 @@ impl Recording {
         let Recording { path, first, last, .. } = self;
         let what =
             format!("{path} contains only gaps: no sample from {first} to {last} is a number");
-        Err(RecordingError::new(what).hint("check the query, or the column of the values"))
+        Err(Diagnostic::new(what).hint("check the query, or the column of the values"))
     }
 
     /// A note on times without a time zone.
@@ -475,7 +444,7 @@ impl Window {
 }
 
 /// Refuses web pages, and JSON in place of text. A Prometheus response has messages of its own.
-fn check_format(source: &RecordedSource, text: &str) -> Result<(), RecordingError> {
+fn check_format(source: &RecordedSource, text: &str) -> Result<(), Diagnostic> {
     let name = match source {
         RecordedSource::Csv(_) => "CSV",
         RecordedSource::Prometheus(_) => return Ok(()),
@@ -485,11 +454,11 @@ fn check_format(source: &RecordedSource, text: &str) -> Result<(), RecordingErro
     let head = head.to_lowercase();
     if ["<!doctype", "<html", "<?xml"].iter().any(|begin| head.starts_with(begin)) {
         let hint = "it may be that of a login or of an error: save the file again";
-        return Err(RecordingError::new(format!(": this is a web page, not {name}")).hint(hint));
+        return Err(Diagnostic::new(format!(": this is a web page, not {name}")).hint(hint));
     }
     if matches!(source, RecordedSource::OpenMetrics(_)) && is_json(text) {
         let hint = "if it is a Prometheus response, use `prometheus` in place of `openMetrics`";
-        return Err(RecordingError::new(format!(": this looks like JSON, not {name}")).hint(hint));
+        return Err(Diagnostic::new(format!(": this looks like JSON, not {name}")).hint(hint));
     }
     Ok(())
 }
@@ -543,7 +512,7 @@ fn usual_hold(series: &[Series]) -> Option<Span> {
 }
 
 /// Selects the series with the labels of the signal.
-fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
+fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, Diagnostic> {
     let labels: Vec<BTreeMap<String, String>> =
         all.iter().take(MOST_LISTED + 1).map(|series| series.labels.clone()).collect();
     let matches = |it: &Series| {
@@ -558,7 +527,7 @@ fn select(recorded: &Recorded, all: Vec<Series>) -> Result<Vec<Series>, Recordin
 }
 
 /// The error that no series has the labels of a signal. `known` are those of the series.
-fn no_series(recorded: &Recorded, known: &[BTreeMap<String, String>]) -> RecordingError {
+fn no_series(recorded: &Recorded, known: &[BTreeMap<String, String>]) -> Diagnostic {
     let Recorded { series: selector, syntax, .. } = recorded;
     let what = format!(" has no series with the labels {}", shown(selector));
     let hint = match known {
@@ -571,11 +540,11 @@ fn no_series(recorded: &Recorded, known: &[BTreeMap<String, String>]) -> Recordi
             format!("the series are {}{more}", names.join(", "))
         }
     };
-    RecordingError::new(what).hint(hint).field("series")
+    Diagnostic::new(what).hint(hint).kind(Kind::InvalidField("series"))
 }
 
 /// The series of the signal: one, or one of each pod.
-fn divide(recorded: &Recorded, found: Vec<Series>) -> Result<Vec<Series>, RecordingError> {
+fn divide(recorded: &Recorded, found: Vec<Series>) -> Result<Vec<Series>, Diagnostic> {
     match &recorded.by {
         Some(by) => of_pods(recorded, by, found),
         None => one(recorded, found).map(|only| vec![only]),
@@ -583,7 +552,7 @@ fn divide(recorded: &Recorded, found: Vec<Series>) -> Result<Vec<Series>, Record
 }
 
 /// Refuses counters, whose values only increase: an HPA scales on their rate.
-fn refuse_counters(series: &[Series]) -> Result<(), RecordingError> {
+fn refuse_counters(series: &[Series]) -> Result<(), Diagnostic> {
     let names = series.iter().filter_map(|series| Some((series.labels.get("__name__")?, series)));
     let is_counter =
         |(name, series): &(&String, &Series)| series.is_counter || name.ends_with("_total");
@@ -591,7 +560,7 @@ fn refuse_counters(series: &[Series]) -> Result<(), RecordingError> {
         None => Ok(()),
         Some(name) => {
             let what = format!(": {name} is a counter, whose values only increase");
-            Err(RecordingError::new(what).hint(format!("query its rate: rate({name}[2m])")))
+            Err(Diagnostic::new(what).hint(format!("query its rate: rate({name}[2m])")))
         }
     }
 }
@@ -619,7 +588,7 @@ fn rises_like_a_counter(series: &Series) -> bool {
 }
 
 /// One series, or the sum of several.
-fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, RecordingError> {
+fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, Diagnostic> {
     if found.len() == 1 {
         return Ok(found.remove(0));
     }
@@ -629,38 +598,32 @@ fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, RecordingE
     let known: Vec<String> = found.iter().take(MOST_LISTED).map(|it| shown(&it.labels)).collect();
     let more = if found.len() > MOST_LISTED { ", …" } else { "" };
     let what = format!(" has {} series: {}{more}", found.len(), known.join(", "));
-    let error = RecordingError::new(what);
     if let Some(by) = &recorded.by {
         let hint = format!("one series for each pod is required, as from `sum by ({by}) (…)`");
-        return Err(error.hint(hint));
+        return Err(Diagnostic::new(what).hint(hint));
     }
     // A column without labels is the pod of its name.
     let is_of_pod = |label: &str| ["pod", csv::COLUMN].contains(&label);
     let all = found.iter().all(|it| it.labels.keys().any(|label| is_of_pod(label)));
     let by = if all { "pod" } else { "LABEL" };
-    Err(error.hint_on_several("", "LABEL", by, recorded.syntax))
+    Err(several_series(what, "", "LABEL", by, recorded.syntax))
 }
 
 /// The series of each pod, in the order in which they begin, then by name.
-fn of_pods(
-    recorded: &Recorded,
-    by: &str,
-    found: Vec<Series>,
-) -> Result<Vec<Series>, RecordingError> {
+fn of_pods(recorded: &Recorded, by: &str, found: Vec<Series>) -> Result<Vec<Series>, Diagnostic> {
     let mut pods: BTreeMap<String, Vec<Series>> = BTreeMap::new();
     for series in found {
         let Some(pod) = series.labels.get(by) else {
             let what = format!(" has a series without the label `{by}`: {}", shown(&series.labels));
             let names = || series.labels.keys().map(String::as_str);
-            let similar = suggest(by, names()).filter(|hint| hint.starts_with("did you mean"));
-            let hint = similar.or_else(|| {
+            let hint = similar(by, names()).or_else(|| {
                 let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
                 let names = names.join(", ");
                 let hint =
                     format!("set `by` to the label that names the pods; the labels are {names}");
-                (!series.labels.is_empty()).then_some(hint)
+                (!series.labels.is_empty()).then_some(hint.into())
             });
-            return Err(RecordingError { hint, ..RecordingError::new(what).field("by") });
+            return Err(Diagnostic::new(what).with_hint(hint).kind(Kind::InvalidField("by")));
         };
         pods.entry(pod.clone()).or_default().push(series);
     }
@@ -670,7 +633,7 @@ fn of_pods(
             let series = one(recorded, series)?;
             Ok((series.samples.first().map(|raw| raw.at), natural(&pod), series))
         })
-        .collect::<Result<_, RecordingError>>()?;
+        .collect::<Result<_, Diagnostic>>()?;
     pods.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     Ok(pods.into_iter().map(|(_, _, series)| series).collect())
 }

@@ -1,6 +1,6 @@
 //! Numbers as they are written in CSV files: `0.25`, `0,25`, `1.234,5`, `300m`, `12.5 MiB`, `25%`.
 
-use super::RecordingError;
+use crate::diagnostic::Diagnostic;
 use crate::recorded::DecimalMark;
 use crate::syntax::Syntax;
 use kube_autoscaler_models::quantity::Quantity;
@@ -49,7 +49,7 @@ pub(super) struct NumberFormat {
 
 impl NumberFormat {
     /// Reads a number or a quantity. NaN: there is no value.
-    pub(super) fn read(self, text: &str) -> Result<f64, RecordingError> {
+    pub(super) fn read(self, text: &str) -> Result<f64, Diagnostic> {
         if self.mark == DecimalMark::Point
             && let Ok(number) = text.parse()
         {
@@ -72,7 +72,7 @@ impl NumberFormat {
                 }
                 _ => FORMATTED.to_owned(),
             };
-            RecordingError::new(what).hint(hint)
+            Diagnostic::new(what).hint(hint)
         };
         let digits = text.rfind(|c: char| c.is_ascii_digit()).ok_or_else(expected)? + 1;
         let (number, suffix) = text.split_at(digits);
@@ -82,7 +82,7 @@ impl NumberFormat {
             let what =
                 format!("found {text}, but `unit` does not say what the percentage refers to");
             let units = [("1%", "for percent of the request"), ("10m", "for percent of a core")];
-            return Err(RecordingError::new(what).hint(self.syntax.set_one_of("unit", &units)));
+            return Err(Diagnostic::new(what).hint(self.syntax.set_one_of("unit", &units)));
         }
         // A suffix of quantities may be an exponent, so both are read together.
         if let Ok(quantity) = Quantity::parse(&format!("{plain}{suffix}")) {
@@ -170,7 +170,7 @@ impl Evidence {
     }
 
     /// The decimal mark of the file.
-    pub(super) fn mark(self, syntax: Syntax) -> Result<DecimalMark, RecordingError> {
+    pub(super) fn mark(self, syntax: Syntax) -> Result<DecimalMark, Diagnostic> {
         let hint = syntax
             .pick("set `decimal` to comma or to point", "add `decimal=comma` or `decimal=point`");
         match (self.point, self.comma, self.either) {
@@ -181,12 +181,12 @@ impl Evidence {
                     " has numbers with a decimal point and with a decimal comma: {text} in line \
                      {line}, {with_comma} in line {other}"
                 );
-                Err(RecordingError::new(what).hint(hint))
+                Err(Diagnostic::new(what).hint(hint))
             }
             (None, None, Some(Found { line, text })) => {
                 let both = [text.replace(',', "."), text.replace(',', "")];
                 let what = format!(":{line}: {text} can be {} or {}", both[0], both[1]);
-                Err(RecordingError::new(what).hint(hint))
+                Err(Diagnostic::new(what).hint(hint))
             }
             (None, Some(_), _) => Ok(DecimalMark::Comma),
             (_, None, _) => Ok(DecimalMark::Point),
@@ -271,7 +271,7 @@ mod tests {
         let format =
             NumberFormat { mark: DecimalMark::Comma, percent: None, syntax: Syntax::Scenario };
         let error = format.read("0.25").expect_err("a decimal point");
-        let hint = error.hint.unwrap_or_default();
+        let hint = error.hint_text().unwrap_or_default();
         assert_eq!(hint, "set `decimal` to point if the numbers have a decimal point");
     }
 

@@ -9,17 +9,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::timestamp::Timestamp;
-use super::{Raw, RecordingError, Series};
+use super::{Raw, Series};
+use crate::diagnostic::Diagnostic;
 
 /// Reads all series. The name of the metric is the label `__name__`.
-pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
+pub(super) fn read(text: &str) -> Result<Vec<Series>, Diagnostic> {
     // Each text of a series, which may write the labels in another order, with its index.
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut indices: BTreeMap<BTreeMap<String, String>, usize> = BTreeMap::new();
     let mut all: Vec<Series> = Vec::new();
     let counters: BTreeSet<&str> = text.lines().filter_map(declared_counter).collect();
     for (number, sample) in samples(text) {
-        let at_line = |what: &str| RecordingError::new(format!(":{number}: {what}"));
+        let at_line = |what: &str| Diagnostic::new(format!(":{number}: {what}"));
         let sample = sample.map_err(|what| match what {
             NO_TIME => at_line(what).hint(
                 "save a range of times, with `kube-lockstep import prometheus` or `promtool tsdb \
@@ -65,7 +66,7 @@ fn samples(text: &str) -> impl Iterator<Item = (usize, Result<Sample<'_>, &'stat
 }
 
 /// Sorts the samples of a series, and drops repetitions. Two values at one time are an error.
-fn unique_times(series: &mut Series, text: &str) -> Result<(), RecordingError> {
+fn unique_times(series: &mut Series, text: &str) -> Result<(), Diagnostic> {
     series.samples.sort_by_key(|raw| raw.at);
     let is_same = |one: &Raw, other: &Raw| one.value.to_bits() == other.value.to_bits();
     let mut pairs = series.samples.windows(2);
@@ -84,7 +85,7 @@ fn unique_times(series: &mut Series, text: &str) -> Result<(), RecordingError> {
         );
         let hint = "a series has one value at each time: remove the other one, or set a label that \
                     distinguishes the series";
-        return Err(RecordingError::new(what).hint(hint));
+        return Err(Diagnostic::new(what).hint(hint));
     }
     series.samples.dedup_by_key(|raw| raw.at);
     Ok(())

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::timestamp::Timestamp;
-use super::{Raw, RecordingError, Series};
+use super::{Raw, Series};
+use crate::diagnostic::Diagnostic;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,7 +55,7 @@ struct UsualData<'t> {
 }
 
 /// Reads all series.
-pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
+pub(super) fn read(text: &str) -> Result<Vec<Series>, Diagnostic> {
     if let Ok(UsualAnswer { data }) = serde_json::from_str(text)
         && data.result_type == "matrix"
     {
@@ -63,13 +64,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Series>, RecordingError> {
     // Anything else, with a message for each mistake.
     let matrix = if text.trim_start().starts_with('[') { text } else { matrix(text)? };
     let results: Vec<Result_<'_>> = serde_json::from_str(matrix).map_err(|error| {
-        RecordingError::new(format!(": the result of the query can't be read: {error}"))
+        Diagnostic::new(format!(": the result of the query can't be read: {error}"))
     })?;
     results.into_iter().map(series).collect()
 }
 
 /// The result of a successful range query.
-fn matrix(text: &str) -> Result<&str, RecordingError> {
+fn matrix(text: &str) -> Result<&str, Diagnostic> {
     let query = "save the response of /api/v1/query_range";
     let answer: Answer<'_> = serde_json::from_str(text).map_err(|error| {
         let place = format!("{}:{}", error.line(), error.column());
@@ -88,38 +89,35 @@ fn matrix(text: &str) -> Result<&str, RecordingError> {
                         place of `prometheus`"
             }
         };
-        RecordingError::new(format!(":{place}: not a Prometheus response: {why}")).hint(hint)
+        Diagnostic::new(format!(":{place}: not a Prometheus response: {why}")).hint(hint)
     })?;
     if answer.status.as_deref() == Some("error") {
         let kind = answer.error_type.unwrap_or_else(|| "error".to_owned());
         let error = answer.error.unwrap_or_default();
         let what = format!(": Prometheus did not answer the query: {kind}: {error}");
         let hint = "correct the query, and save the response again";
-        return Err(RecordingError::new(what).hint(hint));
+        return Err(Diagnostic::new(what).hint(hint));
     }
     let Some(data) = answer.data else {
-        return Err(
-            RecordingError::new(": not a Prometheus response: it has no `data`").hint(query)
-        );
+        return Err(Diagnostic::new(": not a Prometheus response: it has no `data`").hint(query));
     };
     if data.result_type != "matrix" {
         let what = format!(": expected the result of a range query, found a {}", data.result_type);
-        return Err(RecordingError::new(what).hint(query));
+        return Err(Diagnostic::new(what).hint(query));
     }
     Ok(data.result.get())
 }
 
-fn series(result: Result_<'_>) -> Result<Series, RecordingError> {
+fn series(result: Result_<'_>) -> Result<Series, Diagnostic> {
     let Result_ { metric, values, histograms } = result;
     if values.is_empty() && histograms.is_some() {
         let what = ": a native histogram has no single value";
-        return Err(RecordingError::new(what).hint("query one, for example histogram_avg(…)"));
+        return Err(Diagnostic::new(what).hint("query one, for example histogram_avg(…)"));
     }
     let raw = |(at, value): (f64, &str)| {
         let found = Timestamp::of_unix(at).zip(value.parse().ok());
-        let malformed = || {
-            RecordingError::new(format!(": expected [TIME, \"VALUE\"], found [{at}, {value:?}]"))
-        };
+        let malformed =
+            || Diagnostic::new(format!(": expected [TIME, \"VALUE\"], found [{at}, {value:?}]"));
         found.map(|(at, value)| Raw { at, value }).ok_or_else(malformed)
     };
     let samples = values.into_iter().map(raw).collect::<Result<_, _>>()?;

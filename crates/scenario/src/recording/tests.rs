@@ -1,6 +1,7 @@
 //! Recordings in each format, and their errors.
 
 use super::*;
+use crate::diagnostic::Diagnostic;
 
 fn csv(text: &str) -> Recorded {
     let [time, value] = ["time", "value"].map(|name| Some(name.to_owned()));
@@ -17,7 +18,7 @@ fn open_metrics() -> Recorded {
     Recorded::new(RecordedSource::OpenMetrics("load.txt".to_owned()))
 }
 
-fn read(recorded: &Recorded, text: &str) -> Result<Signals, RecordingError> {
+fn read(recorded: &Recorded, text: &str) -> Result<Signals, Diagnostic> {
     let recording = Recording::read(recorded, text)?;
     let clock = Clock::of([Used { recorded, recording: &recording }]);
     recording.signals(recorded, &clock, Time::from_secs(3600))
@@ -42,8 +43,8 @@ fn common(recorded: &Recorded, text: &str) -> String {
 
 fn error(recorded: &Recorded, text: &str) -> String {
     let read = read(recorded, text).map(drop);
-    let RecordingError { what, hint, .. } = read.expect_err("the recording is invalid");
-    format!("{what}; {}", hint.unwrap_or_default())
+    let error = read.expect_err("the recording is invalid");
+    format!("{error}; {}", error.hint_text().unwrap_or_default())
 }
 
 fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -447,7 +448,7 @@ fn starts(signals: &[(&Recorded, &str)]) -> Vec<Result<String, String>> {
     let clock = Clock::of(used.iter().copied());
     let start = |used: &Used<'_>| match clock.start(*used) {
         Ok(start) => Ok(format!("{start} {}", clock.note(*used, start).unwrap_or_default())),
-        Err(error) => Err(format!("{}; {}", error.what, error.hint.unwrap_or_default())),
+        Err(error) => Err(error.in_one_line("; ")),
     };
     used.iter().map(start).collect()
 }
@@ -567,9 +568,9 @@ fn errors_in_csv_files_name_the_column() {
     assert!(wrong.contains("column cores: expected a number"), "{wrong}");
     let series = BTreeMap::from([("pod".to_owned(), "web-7".to_owned())]);
     let wrong = Recorded { value, series, syntax: Syntax::Flags, ..csv(text) };
-    let RecordingError { what, hint, .. } = Recording::read(&wrong, text).expect_err("an error");
-    assert!(what.ends_with("has no series with the labels {pod: web-7}"), "{what}");
-    assert_eq!(hint.as_deref(), Some("the series are {pod: web-0}"));
+    let error = Recording::read(&wrong, text).expect_err("an error");
+    assert!(error.what.ends_with("has no series with the labels {pod: web-7}"), "{error}");
+    assert_eq!(error.hint, Some("the series are {pod: web-0}".into()));
 }
 
 #[test]
@@ -580,5 +581,5 @@ fn labels_that_the_only_series_lacks_are_named_for_the_command_line() {
     let wrong = Recorded { series, syntax: Syntax::Flags, ..prometheus() };
     let error = Recording::read(&wrong, text).expect_err("an error");
     let hint = "its only series has no labels: leave out `container=web`";
-    assert_eq!(error.hint.as_deref(), Some(hint));
+    assert_eq!(error.hint, Some(hint.into()));
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
 use crate::decode::{Nulls, decode};
-use crate::error::{Problem, suggest};
+use crate::diagnostic::Diagnostic;
+use crate::error::suggest;
 use crate::node::Node;
 use crate::raw::{Flags as TypedFlags, ScenarioFile};
 use crate::resolved::ReleaseRange;
@@ -75,7 +76,7 @@ pub(super) fn resolve(
 ///
 /// # Errors
 /// If a scenario file can't have the value.
-pub fn flag(flag: Flag, value: &str) -> Result<TypedFlags, Problem> {
+pub fn flag(flag: Flag, value: &str) -> Result<TypedFlags, Diagnostic> {
     let node = Node::field(flag.name(), value);
     let typed = decode(&node, Nulls::Refused)?;
     let mut problems = Problems::new(Vec::new());

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::Problem;
+use crate::diagnostic::{Diagnostic, Hint, Place};
 use crate::node::{Node, NodeKind};
 
 /// A position in the tree: a node, or the nearest existing one.
@@ -76,45 +76,45 @@ impl<'n> At<'n> {
         at
     }
 
-    pub(super) fn problem(self, what: impl Into<String>, hint: Option<String>) -> Problem {
-        let At { line, column, .. } = self;
-        Problem { file: None, line, column, what: what.into(), hint }
+    pub(super) fn problem(self, what: impl Into<String>, hint: Option<Hint>) -> Diagnostic {
+        Diagnostic { place: Some(self.place()), ..Diagnostic::new(what) }.with_hint(hint)
+    }
+
+    /// A note on the position.
+    pub(super) fn note(self, what: impl Into<String>) -> Diagnostic {
+        self.problem(what, None)
+    }
+
+    /// The position without its node.
+    pub(super) fn place(self) -> Place {
+        Place { file: None, line: self.line, column: self.column }
     }
 }
 
 /// The problems found so far.
 pub(super) struct Problems {
-    list: Vec<Problem>,
+    list: Vec<Diagnostic>,
     /// The positions of malformed texts.
-    malformed: HashSet<Position>,
-}
-
-/// A position in the scenario file, or in any other file.
-#[derive(PartialEq, Eq, Hash)]
-struct Position {
-    is_in_scenario: bool,
-    line: usize,
-    column: usize,
-}
-
-impl Position {
-    fn of(problem: &Problem) -> Position {
-        let Problem { file, line, column, .. } = problem;
-        Position { is_in_scenario: file.is_none(), line: *line, column: *column }
-    }
+    malformed: HashSet<Option<Place>>,
 }
 
 impl Problems {
     /// Starts with the problems of malformed texts. No further problem is reported at the same
     /// position, since a valid value replaces each text.
-    pub(super) fn new(malformed: Vec<Problem>) -> Problems {
-        Problems { malformed: malformed.iter().map(Position::of).collect(), list: malformed }
+    pub(super) fn new(malformed: Vec<Diagnostic>) -> Problems {
+        let places = malformed.iter().map(|problem| problem.place.clone()).collect();
+        Problems { malformed: places, list: malformed }
     }
 
-    pub(super) fn add(&mut self, problem: Problem) {
-        if !self.malformed.contains(&Position::of(&problem)) {
+    pub(super) fn add(&mut self, problem: Diagnostic) {
+        if !self.malformed.contains(&problem.place) {
             self.list.push(problem);
         }
+    }
+
+    /// Adds a problem whose position was not known.
+    pub(super) fn add_at(&mut self, at: At<'_>, problem: Diagnostic) {
+        self.add(Diagnostic { place: Some(at.place()), ..problem });
     }
 
     /// Adds a problem without a hint.
@@ -123,7 +123,7 @@ impl Problems {
     }
 
     /// Adds a problem with a hint.
-    pub(super) fn hint(&mut self, at: At<'_>, what: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn hint(&mut self, at: At<'_>, what: impl Into<String>, hint: impl Into<Hint>) {
         self.add(at.problem(what, Some(hint.into())));
     }
 
@@ -133,17 +133,16 @@ impl Problems {
 
     /// Sets the file of the problems from an index on.
     pub(super) fn in_file(&mut self, from: usize, file: &str) {
-        for problem in self.list.iter_mut().skip(from) {
-            problem.file = Some(file.to_owned());
-        }
+        let places = self.list.iter_mut().skip(from).filter_map(|problem| problem.place.as_mut());
+        places.for_each(|place| place.file = Some(file.to_owned()));
     }
 
     /// The problems, sorted by position; problems in other files are last.
-    pub(super) fn into_result(mut self) -> Result<(), Vec<Problem>> {
+    pub(super) fn into_result(mut self) -> Result<(), Vec<Diagnostic>> {
         if self.list.is_empty() {
             return Ok(());
         }
-        self.list.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        self.list.sort_by(|a, b| a.place.cmp(&b.place));
         Err(self.list)
     }
 }

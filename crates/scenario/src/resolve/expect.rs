@@ -291,16 +291,17 @@ fn check_metrics(
         } else if named.is_empty() {
             let names: Vec<&str> = known.iter().map(|known| known.name().0).collect();
             let hint = match names.as_slice() {
-                [only] => format!("the metric of the HPA is `{only}`"),
-                names => suggest(name, names.iter().copied()).unwrap_or_default(),
+                [only] => Some(format!("the metric of the HPA is `{only}`").into()),
+                names => suggest(name, names.iter().copied()),
             };
-            problems.hint(at.key("name"), format!("the HPA has no metric `{name}`"), hint);
+            let what = format!("the HPA has no metric `{name}`");
+            problems.add(at.key("name").problem(what, hint));
         } else if let Some(container) = container {
             let containers: Vec<&str> = named.iter().filter_map(|known| known.name().1).collect();
             if !containers.contains(&&**container) {
                 let what = format!("the HPA has no metric `{name}` of the container `{container}`");
                 let hint = suggest(container, containers);
-                let hint = hint.unwrap_or_else(|| "remove `container`".to_owned());
+                let hint = hint.unwrap_or_else(|| "remove `container`".into());
                 problems.hint(at.key("container"), what, hint);
             }
         }

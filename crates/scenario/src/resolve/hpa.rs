@@ -11,7 +11,8 @@ use super::values::quantity;
 use super::versions::Shaped;
 use super::{Reader, metadata, versions};
 use crate::decode::fraction;
-use crate::error::{Problem, rejection, suggest};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::error::{rejection, similar, suggest, unreadable};
 use crate::manifest::{Manifest, Spec, Target as MetricTarget};
 use crate::node::{Node, NodeKind};
 use crate::raw::ScenarioFile;
@@ -46,7 +47,7 @@ struct Hpa {
 pub(super) struct Hpas {
     list: Vec<Hpa>,
     /// The position of each HPA in the file.
-    places: Vec<Problem>,
+    places: Vec<Place>,
 }
 
 impl Hpas {
@@ -80,7 +81,7 @@ impl Hpas {
         for at in &places {
             if let Some(hpa) = resolve(*at, read, gates, problems) {
                 hpas.list.push(hpa);
-                hpas.places.push(at.problem("", None));
+                hpas.places.push(at.place());
             }
         }
         if hpas.list.len() < places.len() || places.is_empty() {
@@ -96,14 +97,15 @@ impl Hpas {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
                 let what = format!("duplicate HPA `{}`", hpa.name);
-                let hint = Some("rename or remove one of them".to_owned());
-                problems.add(Problem { what, hint, ..self.places[index].clone() });
+                let problem = Diagnostic::new(what).hint("rename or remove one of them");
+                problems.add(Diagnostic { place: self.places.get(index).cloned(), ..problem });
             }
             let first = &self.list[0].namespace;
             if hpa.namespace != *first {
                 let what = format!("expected namespace `{first}`, found `{}`", hpa.namespace);
-                let hint = Some("all HPAs of a scenario must have the same namespace".to_owned());
-                problems.add(Problem { what, hint, ..self.places[index].clone() });
+                let hint = "all HPAs of a scenario must have the same namespace";
+                let problem = Diagnostic::new(what).hint(hint);
+                problems.add(Diagnostic { place: self.places.get(index).cloned(), ..problem });
             }
         }
     }
@@ -125,8 +127,8 @@ impl Hpas {
                     hpa.name
                 );
                 let entry = format!("{{kind: {kind}, name: {name}, replicas: …}}");
-                let hint = Some(format!("add {entry} to `otherTargets`"));
-                problems.add(Problem { what, hint, ..place.clone() });
+                let problem = Diagnostic::new(what).hint(format!("add {entry} to `otherTargets`"));
+                problems.add(Diagnostic { place: Some(place.clone()), ..problem });
                 continue;
             };
         }
@@ -229,7 +231,7 @@ pub struct SingleHpa {
 }
 
 /// Checks a manifest on its own, with the feature gates of the newest release.
-pub fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Problem>> {
+pub fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Diagnostic>> {
     let mut problems = Problems::new(Vec::new());
     let at = At::root(node);
     let gates = Rules::default().default_gates();
@@ -269,8 +271,7 @@ fn resolve(
     let text = match read.read(path) {
         Ok(text) => text,
         Err(why) => {
-            let (what, hint) = why.problem_of(path, read.syntax);
-            problems.hint(at, what, &hint);
+            problems.add_at(at, unreadable(path, why, read.syntax));
             return None;
         }
     };
@@ -300,9 +301,8 @@ pub(super) fn only_object(
 ) -> Option<Node> {
     let documents = match yaml::manifests(text) {
         Ok(documents) => documents,
-        Err(mut problem) => {
-            problem.file = Some(path.to_owned());
-            problems.add(problem);
+        Err(problem) => {
+            problems.add(problem.in_file(path));
             return None;
         }
     };
@@ -486,19 +486,18 @@ fn valid(
 fn rejected(at: At<'_>, error: &FieldError, problems: &mut Problems) {
     let hint = match (error.type_, &*error.field) {
         (FieldErrorType::Required, "metadata.name" | "spec.scaleTargetRef.name") => {
-            Some("for example `name: web`".to_owned())
+            Some("for example `name: web`".into())
         }
         (FieldErrorType::Required, "spec.maxReplicas") => {
-            Some("for example `maxReplicas: 10`".to_owned())
+            Some("for example `maxReplicas: 10`".into())
         }
         (FieldErrorType::Required, "spec.scaleTargetRef.kind") => {
-            Some("for example `kind: Deployment`".to_owned())
+            Some("for example `kind: Deployment`".into())
         }
         (FieldErrorType::NotSupported, _) => {
             // Quoted texts alternate with others.
             let known = error.detail.split('"').skip(1).step_by(2);
-            let similar = suggest(error.value.trim_matches('"'), known);
-            similar.filter(|hint| hint.starts_with("did you mean"))
+            similar(error.value.trim_matches('"'), known)
         }
         _ => None,
     };

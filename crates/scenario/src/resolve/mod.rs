@@ -37,21 +37,22 @@ pub use self::vpa::resolve as resolve_vpa;
 pub use self::vpa::{SingleVpa, single_vpa};
 use super::decode;
 use super::decode::Decoded;
-use super::error::{Problem, READS_MANIFESTS, ReadError, suggest};
+use super::error::{READS_MANIFESTS, similar};
 use super::expectation::Expectation;
 use super::kinds::API_VERSION;
 use super::node::Node;
 use super::raw::ScenarioFile;
-use super::resolved::{Observed, ReadingNote, Scenario};
+use super::resolved::{Observed, Scenario};
 use super::syntax::Syntax;
 use super::vpa::is_vpa;
+use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::time::Span;
 
 /// Reads other files: `hpa.file`, and recorded signals.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     /// Reads a file.
-    pub file: &'a dyn Fn(&str) -> Result<String, ReadError>,
+    pub file: &'a dyn Fn(&str) -> Result<String, Diagnostic>,
     /// The syntax in which the user wrote the loads.
     pub syntax: Syntax,
 }
@@ -61,18 +62,18 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// If the file can't be read.
-    pub fn read(&self, path: &str) -> Result<String, ReadError> {
+    pub fn read(&self, path: &str) -> Result<String, Diagnostic> {
         (self.file)(path)
     }
 }
 
 /// Resolves a file.
-pub fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Problem>> {
+pub fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Diagnostic>> {
     check_kind(root).map_err(|problem| vec![problem])?;
     if is_vpa(root) {
         let what = "expected an HPA scenario, found a VPA scenario";
-        let hint = "`kube-lockstep run` and `predict` support both".to_owned();
-        return Err(vec![At::root(root).problem(what, Some(hint))]);
+        let hint = "`kube-lockstep run` and `predict` support both";
+        return Err(vec![At::root(root).problem(what, Some(hint.into()))]);
     }
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
@@ -159,8 +160,8 @@ fn scenario(
 }
 
 /// Notes that are not about one signal.
-fn plain(notes: Vec<String>) -> Vec<ReadingNote> {
-    notes.into_iter().map(ReadingNote::from).collect()
+fn plain(notes: Vec<String>) -> Vec<Diagnostic> {
+    notes.into_iter().map(Diagnostic::new).collect()
 }
 
 /// Resolves the expectations, after a check of the number of reconciles.
@@ -193,12 +194,12 @@ fn most_ticks(
 }
 
 /// Checks `apiVersion` and `kind` first, because another kind of file has other fields.
-fn check_kind(root: &Node) -> Result<(), Problem> {
+fn check_kind(root: &Node) -> Result<(), Diagnostic> {
     let at = At::root(root);
     let begin = format!("a scenario begins with `apiVersion: {API_VERSION}`");
     if !at.is_map() {
         let what = format!("expected a scenario, found {}", root.describe());
-        return Err(at.problem(what, Some(begin)));
+        return Err(at.problem(what, Some(begin.into())));
     }
     let kind = root.entry("kind").map(|(_, kind)| kind.to_json());
     let is_manifest = kind.is_none_or(|kind| kind != "Scenario");
@@ -209,17 +210,13 @@ fn check_kind(root: &Node) -> Result<(), Problem> {
             let what = format!("expected {field} `{expected}`, found {}", value.describe());
             let hint = match found.as_str() {
                 Some("HorizontalPodAutoscaler" | "autoscaling/v2") => {
-                    Some(format!("a manifest belongs under `hpa:`; {READS_MANIFESTS}"))
+                    Some(format!("a manifest belongs under `hpa:`; {READS_MANIFESTS}").into())
                 }
                 Some(found) => {
                     let newer = "upgrade kube-lockstep if the file is for a newer version of it";
-                    let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.to_owned());
-                    let similar = suggest(found, [expected]).filter(|hint| hint.starts_with("did"));
-                    similar.or(newer).or(Some(if is_manifest {
-                        READS_MANIFESTS.to_owned()
-                    } else {
-                        begin
-                    }))
+                    let newer = found.starts_with("kube-lockstep.dev/").then(|| newer.into());
+                    let other = if is_manifest { READS_MANIFESTS.into() } else { begin.into() };
+                    similar(found, [expected]).or(newer).or(Some(other))
                 }
                 None => None,
             };

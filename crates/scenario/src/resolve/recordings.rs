@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::Reader;
 use super::cursor::{At, Problems};
+use crate::diagnostic::{Diagnostic, Kind};
+use crate::error::unreadable;
 use crate::recorded::{Recorded, RecordedSample};
-use crate::recording::{Clock, Recording, RecordingError, Signals, Timestamp, Used};
+use crate::recording::{Clock, Recording, Signals, Timestamp, Used};
 use crate::resolved::{
-    Exception, Metrics, Noise, PodSet, ReadingNote, ResourceUsage, Series, Signal, UsageSource,
+    Exception, Metrics, Noise, PodSet, ResourceUsage, Series, Signal, UsageSource,
 };
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
@@ -28,13 +30,13 @@ pub(super) struct Recordings<'a> {
     by_pod_in_containers: bool,
     /// Whether values that only rise may be those of a counter. Memory is none.
     may_be_counter: bool,
-    notes: Vec<ReadingNote>,
+    notes: Vec<Diagnostic>,
 }
 
 /// A recording, or the reason why it can't be read.
 struct Parsed {
     recorded: Recorded,
-    recording: Result<Recording, RecordingError>,
+    recording: Result<Recording, Diagnostic>,
 }
 
 impl Parsed {
@@ -82,22 +84,22 @@ impl<'a> Recordings<'a> {
     }
 
     /// Notes on the recordings.
-    pub(super) fn notes(&self) -> Vec<ReadingNote> {
+    pub(super) fn notes(&self) -> Vec<Diagnostic> {
         self.notes.clone()
     }
 
-    /// Adds notes on a signal in this line.
-    fn note_at(&mut self, line: usize, notes: Vec<String>) {
-        self.add(notes.into_iter().map(|what| ReadingNote { line: Some(line), what }));
+    /// Adds notes on a signal.
+    fn note_at(&mut self, at: At<'_>, notes: Vec<String>) {
+        self.add(notes.into_iter().map(|what| at.note(what)));
     }
 
     /// Adds notes on the file as a whole.
     pub(super) fn note(&mut self, notes: Vec<String>) {
-        self.add(notes.into_iter().map(ReadingNote::from));
+        self.add(notes.into_iter().map(Diagnostic::new));
     }
 
     /// Adds notes, each text once.
-    fn add(&mut self, notes: impl Iterator<Item = ReadingNote>) {
+    fn add(&mut self, notes: impl Iterator<Item = Diagnostic>) {
         for note in notes {
             if self.notes.iter().all(|known| known.what != note.what) {
                 self.notes.push(note);
@@ -148,7 +150,7 @@ impl<'a> Recordings<'a> {
             UsageSource::PerPod(signal) => {
                 let pods = self.signal(signal, true, at.key("perPod"), problems);
                 let note = signal.recorded().and_then(note_on_sum);
-                self.note_at(at.key("perPod").line, Vec::from_iter(note));
+                self.note_at(at.key("perPod"), Vec::from_iter(note));
                 // Exceptions of the user follow, and take precedence.
                 exceptions.splice(0..0, pods);
             }
@@ -224,15 +226,20 @@ impl<'a> Recordings<'a> {
         let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.until));
         let Signals { common, pods, mut notes, counter } = match found {
             Ok(signals) => signals,
-            Err(RecordingError { what, hint, hint_without_pods, field }) => {
-                let hint = hint_without_pods.filter(|_| !may_be_by_pod).or(hint);
-                let at = field.map_or(at, |field| at.key(field));
-                problems.add(at.problem(what, hint));
+            Err(problem) => {
+                let (at, problem) = match problem.kind.clone() {
+                    Kind::InvalidField(field) => (at.key(field), problem),
+                    Kind::SeveralSeries { hint_without_pods } if !may_be_by_pod => {
+                        (at, problem.hint(hint_without_pods))
+                    }
+                    _ => (at, problem),
+                };
+                problems.add_at(at, problem);
                 return Vec::new();
             }
         };
         notes.extend(counter.filter(|_| self.may_be_counter));
-        self.note_at(at.line, notes);
+        self.note_at(at, notes);
         let exception = |(ordinal, samples): (u32, Arc<[RecordedSample]>)| Exception {
             pods: PodSet::Ordinals(vec![(ordinal, ordinal)]),
             value: Signal::Recorded(Recorded { samples, ..recorded.clone() }),
@@ -262,7 +269,7 @@ impl<'a> Recordings<'a> {
         (1..).zip(pods).map(with_noise).collect()
     }
 
-    fn text(&mut self, recorded: &Recorded) -> Result<Arc<str>, RecordingError> {
+    fn text(&mut self, recorded: &Recorded) -> Result<Arc<str>, Diagnostic> {
         let path = recorded.source.path();
         if let Some(text) = self.texts.get(path) {
             return Ok(text.clone());
@@ -289,18 +296,15 @@ fn refuse_negative(usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
     }
 }
 
-fn read(reader: Reader<'_>, path: &str) -> Result<String, RecordingError> {
-    reader.read(path).map_err(|why| {
-        let (what, hint) = why.problem_of(path, reader.syntax);
-        RecordingError::new(what).hint(hint)
-    })
+fn read(reader: Reader<'_>, path: &str) -> Result<String, Diagnostic> {
+    reader.read(path).map_err(|why| unreadable(path, why, reader.syntax))
 }
 
 /// The time from t=0 to the last sample of several recordings of a scenario. None: there is none.
 pub fn recorded_length<'r>(
     signals: impl IntoIterator<Item = &'r Recorded>,
     reader: Reader<'_>,
-) -> Result<Option<Span>, RecordingError> {
+) -> Result<Option<Span>, Diagnostic> {
     let mut all = Vec::new();
     for recorded in signals {
         let text = read(reader, recorded.source.path())?;

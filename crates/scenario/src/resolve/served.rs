@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
 use super::workload::running;
-use crate::error::{Problem, suggest};
+use crate::diagnostic::{Diagnostic, Hint, Place};
+use crate::error::{similar, suggest};
 use crate::raw::Workload;
 use crate::resolved::{Expectation, Metrics, ObjectMetric};
 use kube_autoscaler_models::api::{
@@ -18,7 +19,7 @@ use kube_autoscaler_models::selector::Selector;
 /// A metric that the HPA scales on, and its position in the file.
 pub(super) struct Asked {
     metric: MetricSpec,
-    place: Problem,
+    place: Place,
 }
 
 impl Asked {
@@ -54,7 +55,7 @@ pub(super) fn asked(spec: &HpaSpec, at: At<'_>) -> Vec<Asked> {
             MetricSourceType::Object => at.key("object").key("metric").key("name"),
             MetricSourceType::External => at.key("external").key("metric").key("name"),
         };
-        Asked { metric: metric.clone(), place: at.problem("", None) }
+        Asked { metric: metric.clone(), place: at.place() }
     });
     asked.collect()
 }
@@ -90,11 +91,12 @@ pub(super) fn check(
         let Some((reason, what, hint)) = missing(&metric, metrics, workload) else { continue };
         if !is_intended(reason, expect) {
             let or = format!("if this is intended, expect the reason {reason}");
-            let hint = Some(match hint.strip_suffix('?') {
-                Some(_) => format!("{hint} Or, {or}"),
-                None => format!("{hint}; or, {or}"),
-            });
-            problems.add(Problem { what, hint, ..place });
+            let hint = match hint {
+                Hint::Similar(_) => format!("{hint} Or, {or}"),
+                _ => format!("{hint}; or, {or}"),
+            };
+            let place = Some(place);
+            problems.add(Diagnostic { place, ..Diagnostic::new(what).hint(hint) });
         }
     }
     notes
@@ -109,13 +111,13 @@ fn is_intended(reason: &str, expect: &[Expectation]) -> bool {
 }
 
 /// The reason of the failure of an absent metric, the problem, and the solution.
-type Missing = (&'static str, String, String);
+type Missing = (&'static str, String, Hint);
 
 fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
     if let Some(source) = &metric.container_resource {
         let (container, known) = (&*source.container, running(workload));
         let what = format!("the HPA scales on the container `{container}`, which no pod has");
-        let hint = suggest(container, known.iter().copied()).unwrap_or_default();
+        let hint = suggest(container, known.iter().copied())?;
         let there = known.contains(&container);
         return (!there).then_some(("FailedGetContainerResourceMetric", what, hint));
     }
@@ -143,6 +145,7 @@ fn missing(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Optio
         } else {
             let others = others.join(", ");
             format!("`metrics.object` has this metric for {others}: correct `object` of the entry")
+                .into()
         };
         let object = &source.described_object.name;
         let what = no_entry("metrics.object", &format!("`{name}` of {kind} {object}"));
@@ -224,7 +227,7 @@ fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<M
     }
     let what = format!("the HPA targets a utilization of `{name}`, but no container requests it");
     let hint = format!("add `requests: {{{name}: …}}` to a container");
-    Some((reason, what, hint))
+    Some((reason, what, hint.into()))
 }
 
 /// Checks that the selector matches at least one of the series.
@@ -245,7 +248,7 @@ fn not_selected(
         [] => format!("add `{}` to the metric", example_value(metric)),
         known => format!("the series have the labels {}", known.join(", ")),
     };
-    Some((reason, what, hint))
+    Some((reason, what, hint.into()))
 }
 
 /// An example of a value that the selector matches.
@@ -275,6 +278,6 @@ fn no_entry(list: &str, metric: &str) -> String {
 }
 
 /// A hint with a similar name, or else with the entry to add.
-fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>, entry: String) -> String {
-    suggest(name, known).filter(|hint| hint.starts_with("did")).unwrap_or(entry)
+fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>, entry: String) -> Hint {
+    similar(name, known).unwrap_or(entry.into())
 }

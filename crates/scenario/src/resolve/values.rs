@@ -27,6 +27,6 @@ pub(super) fn resource(name: &str, at: At<'_>, problems: &mut Problems) {
 /// Checks a quantity of a manifest, which keeps its text.
 pub(super) fn quantity(text: &str, at: At<'_>, problems: &mut Problems) {
     if let Err(malformed) = AnyQuantity::read(text) {
-        problems.add(at.problem(malformed.what, malformed.hint));
+        problems.add_at(at, malformed);
     }
 }

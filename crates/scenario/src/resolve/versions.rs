@@ -11,7 +11,8 @@ use super::lenient::{Represented, represented};
 use super::values::quantity;
 use crate::api_schema::ApiObject;
 use crate::decode::{Nulls, decode};
-use crate::error::{Problem, suggest};
+use crate::diagnostic::Diagnostic;
+use crate::error::suggest;
 use crate::manifest::{Manifest, ManifestV1, ManifestV2beta1};
 use crate::node::Node;
 use kube_autoscaler_models::hpa::{FieldError, ROUND_TRIP_ANNOTATIONS, from_v2beta1};
@@ -94,7 +95,7 @@ pub fn not_yet_served(version: &str, release: Release) -> Option<Release> {
 }
 
 /// Adds a hint for fields that another version has.
-fn with_version_hint(problem: Problem) -> Problem {
+fn with_version_hint(problem: Diagnostic) -> Diagnostic {
     let is_unknown = |path| problem.what.ends_with(&format!("unknown field \"spec.{path}\""));
     let hint = if is_unknown("targetCPUUtilizationPercentage") {
         "use apiVersion autoscaling/v1, or `metrics: [{type: Resource, resource: {name: cpu, \
@@ -106,10 +107,10 @@ fn with_version_hint(problem: Problem) -> Problem {
     } else {
         return problem;
     };
-    Problem { hint: Some(hint), ..problem }
+    problem.hint(hint)
 }
 
-fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Problem> {
+fn v2beta1(at: At<'_>, problems: &mut Problems) -> Result<Manifest, Diagnostic> {
     let Some(node) = at.node() else { return Ok(Manifest::default()) };
     let typed: ManifestV2beta1 = decode(node, Nulls::Absent)?;
     let metrics = typed.spec.iter().flat_map(|spec| spec.metrics.iter().flatten());

@@ -9,9 +9,9 @@ use super::cursor::{At, Problems};
 use super::vpa::{Component, flag_text, resolve_with_file};
 use crate::decode;
 use crate::decode::Decoded;
-use crate::error::Problem;
+use crate::diagnostic::Diagnostic;
 use crate::node::{Node, NodeKind, Scalar};
-use crate::resolved::{ReadingNote, Scenario, Workload};
+use crate::resolved::{Scenario, Workload};
 use crate::split;
 use crate::vpa::VpaScenario;
 use crate::with_vpa::{UpdaterSettings, VpaPart, WithVpa};
@@ -30,7 +30,7 @@ pub fn resolve(
     part: &Node,
     init_containers: &[String],
     read: Reader<'_>,
-) -> Result<WithVpa, Vec<Problem>> {
+) -> Result<WithVpa, Vec<Diagnostic>> {
     let mut of_recommender = part.clone();
     if let NodeKind::Map(entries) = &mut of_recommender.kind {
         entries.retain(|(key, _)| !OWN.contains(&key.text.as_str()));
@@ -77,17 +77,17 @@ pub fn complete(with: &mut WithVpa, scenario: &Scenario) {
             VpaRelease::OLDEST_UPDATER,
             with.release
         );
-        recommender.notes.push(ReadingNote { line: None, what });
+        recommender.notes.push(Diagnostic::new(what));
     }
     if scenario.workload.kind == "StatefulSet" {
         let what = "in this simulation, replacement pods of a StatefulSet get new names, so the \
                     recommender treats them as different pods; in a cluster, they keep their names";
-        recommender.notes.push(ReadingNote { line: None, what: what.to_owned() });
+        recommender.notes.push(Diagnostic::new(what));
     }
 }
 
 /// Checks the VPA against the HPA's part of the scenario: `of_hpa` and `of_vpa` are their files.
-pub fn check(with: &WithVpa, scenario: &Scenario, of_hpa: &Node, of_vpa: &Node) -> Vec<Problem> {
+pub fn check(with: &WithVpa, scenario: &Scenario, of_hpa: &Node, of_vpa: &Node) -> Vec<Diagnostic> {
     let mut problems = Problems::new(Vec::new());
     let at = At::root(of_vpa);
     check_target(&with.recommender, scenario, at.key("vpa"), &mut problems);

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::expected_checkpoint::{ApiTime, ExpectedCheckpoint};
 use super::releases::VpaReleaseRange;
+use crate::diagnostic::Diagnostic;
 use crate::expectation::Timing;
+use crate::hints::HintOnFields;
 use crate::resolved::{Between, When};
-use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Malformed, Status, TextOrMap};
+use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Status, TextOrMap};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ContainerRecommendation, GoTime, Resource, ResourceList};
@@ -133,6 +135,18 @@ impl VpaValue {
 }
 
 impl VpaExpectation {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[
+        HintOnFields {
+            fields: &["cpu", "memory"],
+            hint: "did you mean `target: {cpu: …, memory: …}`?",
+        },
+        HintOnFields {
+            fields: &["replicas", "desiredReplicas", "currentReplicas"],
+            hint: "a VPA does not change the replicas: remove the field; if the scenario also has \
+                   an HPA, write a separate expectation for its replicas",
+        },
+    ];
+
     /// The expected amounts.
     pub fn amounts(&self) -> impl Iterator<Item = (VpaValue, &ExpectedAmounts)> {
         let lists = [&self.target, &self.lower_bound, &self.upper_bound, &self.uncapped_target];
@@ -271,7 +285,7 @@ impl Form for ExpectedAmount {
     const SCHEMA_NAME: &'static str = "ExpectedAmountText";
     const OR_MAP: bool = true;
 
-    fn read(text: &str) -> Result<Option<Quantity>, Malformed> {
+    fn read(text: &str) -> Result<Option<Quantity>, Diagnostic> {
         if text == "none" {
             return Ok(None);
         }

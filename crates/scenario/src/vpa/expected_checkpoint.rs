@@ -7,7 +7,8 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::text::{As, Form, Malformed, malformed};
+use crate::diagnostic::Diagnostic;
+use crate::text::{As, Form, malformed};
 use kube_autoscaler_models::vpa::{CheckpointStatus, GoTime};
 
 /// Fields of the status of a checkpoint that must have these values.
@@ -111,7 +112,7 @@ impl Form for ApiTime {
     const FALLBACK: &'static str = UNSET;
     const SCHEMA_NAME: &'static str = "ApiTimeText";
 
-    fn read(text: &str) -> Result<GoTime, Malformed> {
+    fn read(text: &str) -> Result<GoTime, Diagnostic> {
         if text == UNSET {
             return Ok(GoTime::ZERO);
         }

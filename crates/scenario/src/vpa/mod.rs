@@ -28,7 +28,8 @@ pub use self::timeline::{
 };
 use super::node::Node;
 use super::releases::for_others;
-use super::resolved::{Metrics, ReadingNote};
+use super::resolved::Metrics;
+use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
@@ -57,7 +58,7 @@ pub struct VpaScenario {
     /// The hash of everything that affects a run.
     pub hash: String,
     /// Notes on how the file was read.
-    pub notes: Vec<ReadingNote>,
+    pub notes: Vec<Diagnostic>,
     /// The time of t=0.
     pub start: GoTime,
     /// The flags that are set, by their upstream names.

@@ -15,6 +15,7 @@ use super::releases::VpaReleaseRange;
 use super::timeline::VpaTimelineEvent;
 use crate::entries::read_object;
 use crate::event::EventSchema;
+use crate::hints::HintOnFields;
 use crate::kinds::API_VERSION;
 use crate::metrics::{ResourceUsage, Sampling};
 use crate::text::{As, End, PositiveDuration};
@@ -93,6 +94,25 @@ pub struct VpaScenarioFile {
     /// The expected behavior. Without expectations, a run only compares model and recommender.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<VpaExpectation>,
+}
+
+impl VpaScenarioFile {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[
+        HintOnFields {
+            fields: &["vpaRelease"],
+            hint: "remove the field, which requires an HPA and a VPA; `--release` selects the \
+                   release of the VPA, and `releases` limits the scenario to some releases",
+        },
+        HintOnFields {
+            fields: &["updater"],
+            hint: "remove the field: without an HPA, only the recommender runs, and no updater",
+        },
+        HintOnFields {
+            fields: &["scaleDownOrder", "victims"],
+            hint: "remove the field, which requires an HPA: a VPA does not change the number of \
+                   replicas",
+        },
+    ];
 }
 
 /// The changes of the cluster, step by step.
@@ -198,6 +218,14 @@ pub struct VpaWorkload {
     /// Whether another controller owns the workload. A VPA then can't target it. Default false.
     #[serde(skip_serializing_if = "is_default")]
     pub owned: bool,
+}
+
+impl VpaWorkload {
+    pub(crate) const HINTS: &'static [HintOnFields] = &[HintOnFields {
+        fields: &["scaleDownOrder", "scaleDownFirst", "victims"],
+        hint: "a VPA does not change the replicas: remove the field, which only a scenario with \
+               an HPA can have",
+    }];
 }
 
 impl Default for VpaWorkload {

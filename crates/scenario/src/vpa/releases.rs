@@ -4,7 +4,8 @@ use std::fmt;
 
 use schemars::{Schema, json_schema};
 
-use crate::text::{Form, Malformed, malformed, text_only};
+use crate::diagnostic::Diagnostic;
+use crate::text::{Form, malformed, text_only};
 use kube_autoscaler_models::rules::VpaRelease;
 
 /// The releases that a scenario or an expectation applies to, both ends inclusive.
@@ -50,7 +51,7 @@ impl Form for VpaReleaseRange {
     const FALLBACK: &'static str = ">=vpa-0.10";
     const SCHEMA_NAME: &'static str = "VpaReleasesText";
 
-    fn read(text: &str) -> Result<VpaReleaseRange, Malformed> {
+    fn read(text: &str) -> Result<VpaReleaseRange, Diagnostic> {
         let parse = |release: &str| {
             let release = release.trim();
             release.parse::<VpaRelease>().map_err(|why| {

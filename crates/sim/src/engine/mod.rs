@@ -32,6 +32,7 @@ use kube_autoscaler_models::observation::{Observation, Request};
 use kube_autoscaler_models::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -182,8 +183,8 @@ pub trait Engine<K: ControllerKind = Hpa> {
     fn recommender(&mut self, _release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         Err(EngineError::Unavailable {
             engine: self.name().into(),
-            why: "it has no recommender".to_owned(),
-            hint: "run scenarios with a VPA on another engine".to_owned(),
+            problem: Diagnostic::new("it has no recommender")
+                .hint("run scenarios with a VPA on another engine"),
         })
     }
 
@@ -253,14 +254,12 @@ pub trait Session<K: ControllerKind = Hpa> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
     /// A requirement of the engine is missing.
-    #[error("the {engine} engine cannot run: {why}")]
+    #[error("the {engine} engine cannot run: {problem}")]
     Unavailable {
         /// The engine.
         engine: Arc<str>,
-        /// The missing requirement.
-        why: String,
-        /// The solution.
-        hint: String,
+        /// The missing requirement, and the solution.
+        problem: Diagnostic,
     },
     /// The engine failed, exited, or did not answer in time.
     #[error("the {engine} engine failed: {why}")]

@@ -27,6 +27,7 @@ use kube_autoscaler_models::hpa::Decision;
 use kube_autoscaler_models::observation::{ApiOutcome, Observation};
 use kube_autoscaler_models::rules::{AmbiguousHpas, Release, Rules};
 use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{Action, TimelineEvent};
 
@@ -445,17 +446,12 @@ impl<'a> Lockstep<'a> {
             let unmatched = self.world.unmatched_vpa_actions();
             without_effect.extend(super::recommender::without_effect(&vpa.recommender, unmatched));
         }
-        let of_manifests = self.scenario.manifest_notes.iter().map(|note| Note {
-            file: Some(note.file.clone()),
-            line: note.line,
-            what: note.what.clone(),
-            is_about_reading: true,
-        });
+        let of_manifests = Note::on_reading(&self.scenario.manifest_notes, self.scenario.line);
         // In a scenario file, the author sets the limit.
         let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
         let mut notes = self.scenario.notes.clone();
-        notes.extend(is_cut.then(|| CUT_LOAD.to_owned().into()));
-        let notes = of_manifests.chain(Note::on_reading(&notes, self.scenario.line));
+        notes.extend(is_cut.then(|| CUT_LOAD.into()));
+        let notes = of_manifests.into_iter().chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
         let unchecked = self.unchecked(release);
         notes.chain(without_effect).chain(never).chain(unchecked).collect()
@@ -695,8 +691,9 @@ pub fn inconclusive(error: EngineError) -> Verdict {
     let why = error.to_string();
     match error {
         EngineError::Broken { output, .. } => Verdict::Inconclusive { why, output },
-        EngineError::Unavailable { hint, .. } => {
-            Verdict::Inconclusive { why: format!("{why}; {hint}"), output: String::new() }
+        EngineError::Unavailable { problem, .. } => {
+            let why = Diagnostic { what: why, ..problem }.in_one_line("; ");
+            Verdict::Inconclusive { why, output: String::new() }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Event, Outcome, Setting, Shard, Summary, Verdict};
 use kube_autoscaler_models::rules::{AnyRelease, Releases};
+use kube_lockstep_scenario::Diagnostic;
 
 /// The contents of one file of results.
 #[derive(Clone, Debug)]
@@ -30,21 +31,11 @@ pub struct End {
     pub summary: Summary,
 }
 
-/// Why parts can't be merged.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct Refused {
-    /// The problem.
-    pub what: String,
-    /// The way to resolve it.
-    pub hint: String,
-}
-
 /// The hint for a result that is given twice.
 const ONCE: &str = "merge each result only once";
 
-fn refused(what: String, hint: &str) -> Refused {
-    Refused { what, hint: hint.to_owned() }
+fn refused(what: String, hint: &str) -> Diagnostic {
+    Diagnostic::new(what).hint(hint)
 }
 
 /// Merges parts, and returns the events of a single run with the same results. An expected release
@@ -57,7 +48,7 @@ pub fn merge(
     parts: Vec<ResultFile>,
     expected: Option<&Releases>,
     version: &str,
-) -> Result<(Vec<Event>, Summary), Refused> {
+) -> Result<(Vec<Event>, Summary), Diagnostic> {
     for (part, end) in ended(&parts) {
         check_version(&part.file, &end.version, version)?;
     }
@@ -120,7 +111,7 @@ pub fn without_results<'a>(
 ///
 /// # Errors
 /// If another version wrote the file.
-pub fn check_version(file: &str, theirs: &str, ours: &str) -> Result<(), Refused> {
+pub fn check_version(file: &str, theirs: &str, ours: &str) -> Result<(), Diagnostic> {
     if theirs == ours {
         return Ok(());
     }
@@ -130,7 +121,7 @@ pub fn check_version(file: &str, theirs: &str, ours: &str) -> Result<(), Refused
 }
 
 /// Checks that all parts come from the same programs, so that one command can replay them.
-fn same_programs(parts: &[ResultFile]) -> Result<(), Refused> {
+fn same_programs(parts: &[ResultFile]) -> Result<(), Diagnostic> {
     let Some((first, end)) = ended(parts).next() else { return Ok(()) };
     for (part, other) in ended(parts).skip(1) {
         let (one, two) = (&first.file, &part.file);
@@ -165,7 +156,7 @@ fn without_replaced(parts: Vec<ResultFile>) -> Vec<ResultFile> {
 }
 
 /// Checks that no shard is given twice.
-fn no_shard_twice(parts: &[ResultFile]) -> Result<(), Refused> {
+fn no_shard_twice(parts: &[ResultFile]) -> Result<(), Diagnostic> {
     let mut shards: BTreeMap<(&str, Shard), &str> = BTreeMap::new();
     for (part, end) in ended(parts) {
         let Some(shard) = end.setting.shard else { continue };
@@ -178,7 +169,7 @@ fn no_shard_twice(parts: &[ResultFile]) -> Result<(), Refused> {
 }
 
 /// Checks that no scenario has two outcomes on one release of one engine.
-fn no_scenario_twice(parts: &[ResultFile]) -> Result<(), Refused> {
+fn no_scenario_twice(parts: &[ResultFile]) -> Result<(), Diagnostic> {
     let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
     for part in parts {
         for outcome in &part.outcomes {
@@ -212,7 +203,7 @@ fn cut_off(parts: &[ResultFile]) -> Vec<String> {
 }
 
 /// A message for each missing shard.
-fn missing_shards(parts: &[ResultFile]) -> Result<Vec<String>, Refused> {
+fn missing_shards(parts: &[ResultFile]) -> Result<Vec<String>, Diagnostic> {
     let mut runs: BTreeMap<&str, Vec<(&ResultFile, &Setting, Shard)>> = BTreeMap::new();
     for (part, end) in ended(parts) {
         if let Some(shard) = end.setting.shard {

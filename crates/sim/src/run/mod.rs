@@ -45,8 +45,8 @@ use crate::trace::Trace;
 use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::rules::{AnyRelease, VpaRelease};
 use kube_autoscaler_models::time::Time;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::ReadingNote;
 
 /// The verdict on one scenario that ran on one engine.
 #[derive(Clone, PartialEq, Debug)]
@@ -113,12 +113,11 @@ pub struct Note {
 }
 
 impl Note {
-    /// Notes on how the file of a scenario was read. `line`: that of its HPA or VPA, for notes that
-    /// have none.
-    pub(crate) fn on_reading(notes: &[ReadingNote], line: usize) -> Vec<Note> {
-        let note = |note: &ReadingNote| Note {
-            file: None,
-            line: note.line.unwrap_or(line),
+    /// Notes on how a scenario was read. `line`: that of its HPA or VPA, for notes that have none.
+    pub(crate) fn on_reading(notes: &[Diagnostic], line: usize) -> Vec<Note> {
+        let note = |note: &Diagnostic| Note {
+            file: note.file().map(str::to_owned),
+            line: note.line().unwrap_or(line),
             what: note.what.clone(),
             is_about_reading: true,
         };

@@ -33,6 +33,7 @@ use crate::cluster::provision::bootstrap::broken;
 use crate::cluster::provision::docker::{chain, connect, docker_message, split};
 use crate::cluster::timeouts::{HEALTH_POLL_INTERVAL, REMOVE_TIMEOUT};
 use kube_lockstep_engines::guard::cluster::Guard;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The label of the containers.
@@ -185,9 +186,10 @@ impl Container {
         if host.to_string() != "localhost" && !is_own {
             return Err(EngineError::Unavailable {
                 engine: self.name.clone(),
-                why: format!("the Docker engine is not on this machine, but at {host}"),
-                hint: "run this command on that host: its containers can't reach this machine"
-                    .into(),
+                problem: Diagnostic::new(format!(
+                    "the Docker engine is not on this machine, but at {host}"
+                ))
+                .hint("run this command on that host: its containers can't reach this machine"),
             });
         }
         for port in &spec.ports {

@@ -17,6 +17,7 @@ use crate::cluster::timeouts::DOCKER_TIMEOUT;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::Artifact;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The hint if Docker is missing.
@@ -30,8 +31,7 @@ const HINT: &str = "start Docker (for example with `dockerd`), or set DOCKER_HOS
 pub(crate) async fn connect(name: &Arc<str>) -> Result<Docker, EngineError> {
     let missing = |why: String| EngineError::Unavailable {
         engine: name.clone(),
-        why: format!("no Docker engine can be reached: {why}"),
-        hint: HINT.to_owned(),
+        problem: Diagnostic::new(format!("no Docker engine can be reached: {why}")).hint(HINT),
     };
     let docker = docker_client_instance().await.map_err(|error| missing(chain(&error)))?;
     match timeout(DOCKER_TIMEOUT, docker.ping()).await {
@@ -90,8 +90,9 @@ pub(crate) fn image(
 ) -> Result<String, EngineError> {
     let unavailable = |why: String| EngineError::Unavailable {
         engine: name.clone(),
-        why,
-        hint: format!("it supports {OLDEST} and newer releases; `--engine upstream` supports all"),
+        problem: Diagnostic::new(why).hint(format!(
+            "it supports {OLDEST} and newer releases; `--engine upstream` supports all"
+        )),
     };
     if release < OLDEST {
         return Err(unavailable(format!("{release} has no autoscaling/v2")));
@@ -121,8 +122,11 @@ pub(crate) async fn ensure(
     let pulled = AsyncRunner::pull_image(GenericImage::new(repository, tag)).await;
     pulled.map(|_| ()).map_err(|error| EngineError::Unavailable {
         engine: name.clone(),
-        why: format!("the image {image} can't be pulled: {}", docker_message(&error)),
-        hint: "check it with `docker pull`, or set --image to another image".to_owned(),
+        problem: Diagnostic::new(format!(
+            "the image {image} can't be pulled: {}",
+            docker_message(&error)
+        ))
+        .hint("check it with `docker pull`, or set --image to another image"),
     })
 }
 

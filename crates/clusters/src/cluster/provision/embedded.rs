@@ -23,6 +23,7 @@ use crate::cluster::provision::args::{
 use crate::cluster::provision::bootstrap::{Bootstrap, StartError, broken, last_lines};
 use crate::cluster::provision::process::{Component, Folder, Launch};
 use crate::cluster::settings::Settings;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The number of attempts, because other processes may take the free ports first.
@@ -247,11 +248,11 @@ fn check_socket_paths(name: &Arc<str>, folder: &Path) -> Result<(), EngineError>
     let folder = folder.display();
     Err(EngineError::Unavailable {
         engine: name.clone(),
-        why: format!(
+        problem: Diagnostic::new(format!(
             "the path of a socket in {folder} has {longest} bytes, but the limit is \
              {MAX_SOCKET_PATH}"
-        ),
-        hint: "set TMPDIR to a folder with a shorter path, for example /tmp".to_owned(),
+        ))
+        .hint("set TMPDIR to a folder with a shorter path, for example /tmp"),
     })
 }
 
@@ -272,6 +273,8 @@ mod tests {
         };
         assert_eq!(of(MAX_SOCKET_PATH - "/etcd.sock".len()), Ok(()));
         let error = of(MAX_SOCKET_PATH - "/etcd.sock".len() + 1).expect_err("the path is too long");
-        assert!(matches!(&error, EngineError::Unavailable { hint, .. } if hint.contains("TMPDIR")));
+        assert!(
+            matches!(&error, EngineError::Unavailable { problem, .. } if problem.in_one_line("").contains("TMPDIR"))
+        );
     }
 }

@@ -21,6 +21,7 @@ use crate::cluster::tolerances::LONGEST_CLOCK_SKEW;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::options::{ClusterInfo, ExistingCluster, HostPort};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The hint for "address already in use".
@@ -138,7 +139,10 @@ pub(crate) fn explain(
             }
         },
     };
-    EngineError::Unavailable { engine: name.clone(), why: refusal.to_string(), hint }
+    EngineError::Unavailable {
+        engine: name.clone(),
+        problem: Diagnostic::new(refusal.to_string()).hint(hint),
+    }
 }
 
 /// The error for objects that could not be removed.
@@ -186,7 +190,8 @@ mod tests {
         assert!(not_removed(&cluster, "a namespace").contains(command));
         let served = RegistrationError::OtherInstance("APIService x".to_owned(), Owner::here());
         let error = explain(&"kubeconfig".into(), &cluster, served);
-        let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
+        let EngineError::Unavailable { problem, .. } = error else { panic!("{error}") };
+        let hint = problem.hint_text().unwrap_or_default();
         assert!(hint.contains(&format!("`{command}`")), "{hint}");
     }
 
@@ -199,7 +204,8 @@ mod tests {
             &ExistingCluster::default(),
             RegistrationError::Other(taken),
         );
-        let EngineError::Unavailable { hint, .. } = error else { panic!("{error}") };
+        let EngineError::Unavailable { problem, .. } = error else { panic!("{error}") };
+        let hint = problem.hint_text().unwrap_or_default();
         assert!(hint.contains("--metrics-address HOST"), "{hint}");
     }
 

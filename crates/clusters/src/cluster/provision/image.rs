@@ -26,6 +26,7 @@ use kube_autoscaler_models::rules::Release;
 use kube_lockstep_data::IMAGE;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::Artifact;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The repository of the images.
@@ -62,9 +63,10 @@ pub(crate) async fn ensure(
     if !cfg!(target_os = "linux") {
         return Err(EngineError::Unavailable {
             engine: name.clone(),
-            why: "the image requires a program for Linux, which can't be built on this machine"
-                .into(),
-            hint: "use `--engine k3s` or `--engine kind`, which pull images".into(),
+            problem: Diagnostic::new(
+                "the image requires a program for Linux, which can't be built on this machine",
+            )
+            .hint("use `--engine k3s` or `--engine kind`, which pull images"),
         });
     }
     let dockerfile = IMAGE.text("Dockerfile");

@@ -14,6 +14,7 @@ use crate::cluster::provision::process::Folder;
 use crate::cluster::settings::{Settings, flags};
 use crate::cluster::timeouts::KIND_READY_TIMEOUT;
 use kube_lockstep_engines::guard::cluster::Guard;
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
 /// The program, and the environment variable that replaces it.
@@ -75,8 +76,7 @@ async fn run(name: &Arc<str>, args: &[&str], input: &str) -> Result<(), EngineEr
     let program = program();
     let unavailable = |why: String, hint: &str| EngineError::Unavailable {
         engine: name.clone(),
-        why,
-        hint: hint.to_owned(),
+        problem: Diagnostic::new(why).hint(hint),
     };
     let child = Command::new(&program)
         .args(args)

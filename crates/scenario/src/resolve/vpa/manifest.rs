@@ -15,7 +15,8 @@ use super::super::metadata::VALID_NAMESPACE;
 use super::super::values::quantity;
 use crate::api_schema::{Checked, check_vpa};
 use crate::decode::{Decoded, Nulls, decode_all};
-use crate::error::{Problem, suggest};
+use crate::diagnostic::Diagnostic;
+use crate::error::{suggest, unreadable};
 use crate::node::{Key, Node, NodeKind};
 use crate::vpa::manifest::{VpaContainerPolicy, VpaManifest, VpaObjectSpec};
 use kube_autoscaler_models::api::CrossVersionObjectReference;
@@ -88,7 +89,7 @@ pub struct Gates {
 }
 
 /// Checks a manifest on its own, with the feature gates that it requires.
-pub fn single_vpa(node: &Node) -> Result<SingleVpa, Vec<Problem>> {
+pub fn single_vpa(node: &Node) -> Result<SingleVpa, Vec<Diagnostic>> {
     let check = |per_vpa_config: bool, startup_boost: bool| {
         let gates = Gates { per_vpa_config, startup_boost };
         let mut problems = Problems::new(Vec::new());
@@ -161,8 +162,7 @@ fn inline_or_file<T>(
     let text = match read.read(path) {
         Ok(text) => text,
         Err(why) => {
-            let (what, hint) = why.problem_of(path, read.syntax);
-            problems.hint(file, what, &hint);
+            problems.add_at(file, unreadable(path, why, read.syntax));
             return None;
         }
     };

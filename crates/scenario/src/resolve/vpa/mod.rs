@@ -21,7 +21,8 @@ use super::workload::check_resources;
 use super::{Reader, check_kind, head, metrics, units};
 use crate::decode;
 use crate::decode::Decoded;
-use crate::error::{Problem, suggest};
+use crate::diagnostic::Diagnostic;
+use crate::error::suggest;
 use crate::hash;
 use crate::node::Node;
 use crate::raw::Workload;
@@ -46,7 +47,7 @@ pub fn resolve(
     root: &Node,
     init_containers: &[String],
     read: Reader<'_>,
-) -> Result<VpaScenario, Vec<Problem>> {
+) -> Result<VpaScenario, Vec<Diagnostic>> {
     resolve_with_file(path, root, init_containers, read).map(|(scenario, _)| scenario)
 }
 
@@ -56,7 +57,7 @@ pub(super) fn resolve_with_file(
     root: &Node,
     init_containers: &[String],
     read: Reader<'_>,
-) -> Result<(VpaScenario, VpaScenarioFile), Vec<Problem>> {
+) -> Result<(VpaScenario, VpaScenarioFile), Vec<Diagnostic>> {
     check_kind(root).map_err(|problem| vec![problem])?;
     let decoded = decode::decode_all(root, decode::Nulls::Refused);
     let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
@@ -390,7 +391,7 @@ impl Component {
     }
 
     /// The problem of a flag that upstream does not have, or that the harness does not support.
-    pub(super) fn unknown_flag(&self, name: &str, at: At<'_>) -> Problem {
+    pub(super) fn unknown_flag(&self, name: &str, at: At<'_>) -> Diagnostic {
         let subject = format!("the flag `{name}` of the {}", self.name);
         match (self.unsupported)(name) {
             Some(why) => at.problem(format!("{subject} is not supported: {why}"), None),

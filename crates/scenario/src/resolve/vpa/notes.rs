@@ -2,7 +2,7 @@
 
 use super::super::cursor::At;
 use super::manifest::Vpa;
-use crate::resolved::ReadingNote;
+use crate::diagnostic::Diagnostic;
 use crate::vpa::raw::VpaScenarioFile;
 use crate::vpa::{VpaAction, VpaTimelineEvent, VpaWorkload};
 use kube_autoscaler_models::api::CrossVersionObjectReference;
@@ -62,7 +62,7 @@ impl<'s> Containers<'s> {
         checkpoints: &[Checkpoint],
         events: &[VpaTimelineEvent],
         at: At<'_>,
-    ) -> Vec<ReadingNote> {
+    ) -> Vec<Diagnostic> {
         let existing = Containers { ..*self }.existing(checkpoints, events);
         let mut notes = Vec::new();
         let Some(first) = self.vpas.first() else { return notes };
@@ -78,7 +78,7 @@ impl<'s> Containers<'s> {
                      target of the first VPA has pods",
                     vpa.name()
                 );
-                notes.push(ReadingNote { line: Some(at.line), what });
+                notes.push(at.note(what));
                 continue;
             }
             // Manifests without the target do not contain the names of its containers.
@@ -95,7 +95,7 @@ impl<'s> Containers<'s> {
                      container with this name",
                     vpa.name()
                 );
-                notes.push(ReadingNote { line: Some(at.follow(&path).line), what });
+                notes.push(at.follow(&path).note(what));
             }
         }
         notes
@@ -103,15 +103,15 @@ impl<'s> Containers<'s> {
 }
 
 /// The note on a restart that reads a history.
-pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<ReadingNote> {
+pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
     let is_restart =
         |event: &VpaTimelineEvent| matches!(event.action, VpaAction::RestartRecommender(_));
     let index = file.timeline.iter().position(is_restart).filter(|_| file.history.is_some());
-    let note = |index| ReadingNote {
-        line: Some(at.key("timeline").index(index).line),
-        what: "after a restart, the recommender reads only `history`; a Prometheus server would \
-               also return the usage since the start of the scenario"
-            .to_owned(),
+    let note = |index| {
+        at.key("timeline").index(index).note(
+            "after a restart, the recommender reads only `history`; a Prometheus server would \
+             also return the usage since the start of the scenario",
+        )
     };
     index.map(note).into_iter().collect()
 }
