@@ -1,4 +1,4 @@
-// Comparison of screenshots, by the measure of suites/html/pictures.rs: a whole picture is compared coarsely,
+// Comparison of screenshots, by the measure of suites/live/html/pictures.rs: a whole picture is compared coarsely,
 // because the fonts of machines differ; each chart is compared closely, where it is. Other parts, which are
 // mostly text, must have about the same amount of ink.
 
