@@ -63,7 +63,7 @@ impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         let problem = |it: Diagnostic| {
             let hint = it.hint_text();
-            let (file, line, column) = match it.place {
+            let (file, line, column) = match it.place.map(|place| *place) {
                 Some(Place { file, line, column }) => (file, line, column),
                 None => (None, 0, 0),
             };

@@ -51,7 +51,7 @@ pub(super) fn folded(errors: &[Error]) -> String {
     for Error { path, problems } in errors {
         for problem in problems {
             let file = problem.file().unwrap_or(path);
-            let (line, column) = match &problem.place {
+            let (line, column) = match problem.place.as_deref() {
                 Some(Place { line, column, .. }) => (*line, *column),
                 None => (1, 1),
             };

@@ -75,7 +75,7 @@ impl<W: Write, S: Write> Github<W, S> {
         let file = property(&self.folders.relative(file));
         let message = data(&problem.in_one_line("\nhint: "));
         write!(self.out, "::error file={file}")?;
-        if let Some(Place { line, column, .. }) = &problem.place {
+        if let Some(Place { line, column, .. }) = problem.place.as_deref() {
             write!(self.out, ",line={line},col={column}")?;
         }
         writeln!(self.out, ",title=invalid scenario::{message}")

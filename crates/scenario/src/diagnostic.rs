@@ -9,8 +9,8 @@ use super::node::Node;
 pub struct Diagnostic {
     /// What later steps must know about the problem.
     pub kind: Kind,
-    /// The position. `None`: not known yet, or not in a file.
-    pub place: Option<Place>,
+    /// The position. `None`: not known yet, or not in a file. It is boxed so that results are small.
+    pub place: Option<Box<Place>>,
     /// The problem and the expectation, or the text of a note.
     pub what: String,
     /// The solution.
@@ -32,7 +32,7 @@ pub enum Kind {
     /// A recorded signal has several series, in place of one.
     SeveralSeries {
         /// The hint for a signal that is not the usage of pods.
-        hint_without_pods: Hint,
+        hint_without_pods: Box<str>,
     },
 }
 
@@ -69,7 +69,13 @@ impl Diagnostic {
     /// Sets the position, in the file that is read.
     #[must_use]
     pub fn at(self, line: usize, column: usize) -> Diagnostic {
-        Diagnostic { place: Some(Place { file: None, line, column }), ..self }
+        self.at_place(Place { file: None, line, column })
+    }
+
+    /// Sets the position.
+    #[must_use]
+    pub(crate) fn at_place(self, place: Place) -> Diagnostic {
+        Diagnostic { place: Some(Box::new(place)), ..self }
     }
 
     /// Sets the position to that of a node.
@@ -93,8 +99,10 @@ impl Diagnostic {
     /// Sets the file of the position, which is the first line if there is none.
     #[must_use]
     pub fn in_file(mut self, file: &str) -> Diagnostic {
-        let place = self.place.get_or_insert(Place { file: None, line: 1, column: 1 });
-        place.file = Some(file.to_owned());
+        self = self.or_at(1, 1);
+        if let Some(place) = &mut self.place {
+            place.file = Some(file.to_owned());
+        }
         self
     }
 
@@ -135,7 +143,7 @@ impl Diagnostic {
     #[must_use]
     pub fn located(&self, file: &str) -> String {
         let file = self.file().unwrap_or(file);
-        match &self.place {
+        match self.place.as_deref() {
             Some(Place { line, column, .. }) => format!("{file}:{line}:{column}: {self}"),
             None => format!("{file}: {self}"),
         }

@@ -46,7 +46,7 @@ pub(crate) fn of_type(problem: Diagnostic, type_name: &str, node: &Node) -> Diag
     let place =
         node.entry(field).map(|(key, _)| Place { file: None, line: key.line, column: key.column });
     // The field may be one of a map in this map.
-    if place.is_none() || place != problem.place {
+    if place.is_none() || place.as_ref() != problem.place.as_deref() {
         return problem;
     }
     let hints = OF_TYPES.iter().find(|(name, _)| *name == type_name).map(|(_, hints)| *hints);

@@ -77,7 +77,7 @@ impl<'n> At<'n> {
     }
 
     pub(super) fn problem(self, what: impl Into<String>, hint: Option<Hint>) -> Diagnostic {
-        Diagnostic { place: Some(self.place()), ..Diagnostic::new(what) }.with_hint(hint)
+        Diagnostic::new(what).at_place(self.place()).with_hint(hint)
     }
 
     /// A note on the position.
@@ -95,7 +95,7 @@ impl<'n> At<'n> {
 pub(super) struct Problems {
     list: Vec<Diagnostic>,
     /// The positions of malformed texts.
-    malformed: HashSet<Option<Place>>,
+    malformed: HashSet<Option<Box<Place>>>,
 }
 
 impl Problems {
@@ -114,7 +114,7 @@ impl Problems {
 
     /// Adds a problem whose position was not known.
     pub(super) fn add_at(&mut self, at: At<'_>, problem: Diagnostic) {
-        self.add(Diagnostic { place: Some(at.place()), ..problem });
+        self.add(problem.at_place(at.place()));
     }
 
     /// Adds a problem without a hint.

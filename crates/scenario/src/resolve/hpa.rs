@@ -93,19 +93,19 @@ impl Hpas {
 
     /// Checks that the HPAs have different names and the same namespace.
     fn check_names(&self, problems: &mut Problems) {
-        for (index, hpa) in self.list.iter().enumerate().skip(1) {
+        for (index, (hpa, place)) in self.list.iter().zip(&self.places).enumerate().skip(1) {
             let before = &self.list[..index];
             if before.iter().any(|other| other.name == hpa.name) {
                 let what = format!("duplicate HPA `{}`", hpa.name);
                 let problem = Diagnostic::new(what).hint("rename or remove one of them");
-                problems.add(Diagnostic { place: self.places.get(index).cloned(), ..problem });
+                problems.add(problem.at_place(place.clone()));
             }
             let first = &self.list[0].namespace;
             if hpa.namespace != *first {
                 let what = format!("expected namespace `{first}`, found `{}`", hpa.namespace);
                 let hint = "all HPAs of a scenario must have the same namespace";
                 let problem = Diagnostic::new(what).hint(hint);
-                problems.add(Diagnostic { place: self.places.get(index).cloned(), ..problem });
+                problems.add(problem.at_place(place.clone()));
             }
         }
     }
@@ -128,7 +128,7 @@ impl Hpas {
                 );
                 let entry = format!("{{kind: {kind}, name: {name}, replicas: …}}");
                 let problem = Diagnostic::new(what).hint(format!("add {entry} to `otherTargets`"));
-                problems.add(Diagnostic { place: Some(place.clone()), ..problem });
+                problems.add(problem.at_place(place.clone()));
                 continue;
             };
         }

@@ -230,7 +230,7 @@ impl<'a> Recordings<'a> {
                 let (at, problem) = match problem.kind.clone() {
                     Kind::InvalidField(field) => (at.key(field), problem),
                     Kind::SeveralSeries { hint_without_pods } if !may_be_by_pod => {
-                        (at, problem.hint(hint_without_pods))
+                        (at, problem.hint(&*hint_without_pods))
                     }
                     _ => (at, problem),
                 };

@@ -95,8 +95,7 @@ pub(super) fn check(
                 Hint::Similar(_) => format!("{hint} Or, {or}"),
                 _ => format!("{hint}; or, {or}"),
             };
-            let place = Some(place);
-            problems.add(Diagnostic { place, ..Diagnostic::new(what).hint(hint) });
+            problems.add(Diagnostic::new(what).hint(hint).at_place(place));
         }
     }
     notes
