@@ -65,9 +65,9 @@
 //! | `report` | reports as text, JSON, pages, and in the formats of CI systems | `models`, `scenario`, `sim` |
 //! | `predict` | predictions on the model alone, for libraries | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `data` | fixtures, recorded traces, and the Go programs that host upstream's code: read from their folders by development builds, embedded in a release | no other crate |
-//! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `data`, `models`, `scenario`, `sim` |
+//! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `models`, `data`, `scenario`, `sim` |
 //! | `fuzz` | generated scenarios, shrinking, and the reports of the fuzzer | `models`, `report`, `scenario`, `sim` |
-//! | `clusters` | engines that are real clusters, the fake metrics APIs, and the verdicts on a wall clock | `data`, `models`, `engines`, `scenario`, `sim` |
+//! | `clusters` | engines that are real clusters, the fake metrics APIs, and the verdicts on a wall clock | `models`, `data`, `engines`, `scenario`, `sim` |
 //!
 //! The crates are in `crates/`; their names begin with `kube-lockstep-`, apart from
 //! `kube-autoscaler-models`. This crate has the library's main types and, in `src/cli`, the command

@@ -47,8 +47,6 @@ fn archive(out: &Path, path: impl Fn(&Location) -> PathBuf) -> io::Result<String
     }
     fs::write(out.join("archive"), &packed.bytes)?;
     // An entry is printed as the code for it.
-    Ok(format!(
-        "{{ use archive::Entry; Source::Archive(Archive::new(include_bytes!(\"archive\"), &{:?})) }}",
-        packed.entries
-    ))
+    let archive = format!("Archive::new(include_bytes!(\"archive\"), &{:?})", packed.entries);
+    Ok(format!("{{ use archive::Entry; Source::Archive({archive}) }}"))
 }

@@ -1,4 +1,5 @@
-//! The data of kube-lockstep: fixtures, recorded traces, and the programs that host upstream's code.
+//! The data of kube-lockstep: fixtures, recorded traces, and the Go programs that host upstream's
+//! code.
 //!
 //! A development build reads these files from their folders in the checkout, so that a changed file
 //! compiles nothing. A release, and each build of the published package, contains them, compressed:

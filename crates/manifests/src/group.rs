@@ -234,8 +234,8 @@ impl Group<'_> {
     }
 }
 
-/// The end of a prediction of HPAs, or of HPAs and a VPA: `last` is the end of the loads that are not
-/// recorded.
+/// The end of a prediction of HPAs, or of HPAs and a VPA: `last` is the end of the loads that are
+/// not recorded.
 fn end_of_hpas(last: Option<Span>, recorded: Option<Span>, has_vpa: bool) -> Span {
     let end = last.max(recorded).filter(|end| *end > Span::ZERO);
     let end = end.unwrap_or(AFTER_THE_LAST_CHANGE);

@@ -123,11 +123,11 @@ pub(super) fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(
 }
 
 /// The hint for manifests of the same object.
-pub(super) const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, for example \
-                             a base whose overlay is read as well";
+pub(super) const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, \
+                                        for example a base whose overlay is read as well";
 
-/// The loads and requests of the options. Their names are complete: in `a:b`, `a` is an autoscaler, or
-/// `a:b` is a metric.
+/// The loads and requests of the options. Their names are complete: in `a:b`, `a` is an autoscaler,
+/// or `a:b` is a metric.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pub(super) loads: Vec<Load>,

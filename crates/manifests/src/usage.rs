@@ -252,8 +252,8 @@ impl<'a> Usage<'a> {
         }
     }
 
-    /// The loads that apply to these autoscalers. A load of one of them takes precedence over one of
-    /// all, unless they are of different containers.
+    /// The indices of the loads that apply to these autoscalers. A load for one autoscaler takes
+    /// precedence over a load for all of them, unless they are for different containers.
     fn applicable(&mut self, matches: impl Fn(&Load) -> bool) -> Vec<usize> {
         let all: Vec<usize> = (0..self.loads.len())
             .filter(|index| {

@@ -362,7 +362,11 @@ mod tests {
         let written = serde_json::to_string(&DivergenceLine::of(&divergence)).expect("it is JSON");
         assert_eq!(
             written,
-            r#"{"controller":"recommender","run":3,"tick":12,"at":"3m0s","fields":[{"field":"run 3 of the recommender: default/web target.cpu of app","model":"296m","upstream":"300m"}],"why":""}"#
+            concat!(
+                r#"{"controller":"recommender","run":3,"tick":12,"at":"3m0s","fields":[{"field":"#,
+                r#""run 3 of the recommender: default/web target.cpu of app","#,
+                r#""model":"296m","upstream":"300m"}],"why":""}"#
+            )
         );
         let line: DivergenceLine = serde_json::from_str(&written).expect("it is read");
         let read = line.read().expect("it is valid");

@@ -12,8 +12,8 @@
 //!
 //! The errors are those of the newest release, for requests with `fieldValidation=Strict`. Before
 //! 1.25, API servers dropped unknown fields, and only kubectl refused them. The version
-//! autoscaling/v2beta2 has the types of v2; v2beta1, which upstream's modules no longer contain, has
-//! types of its own in `manifest`.
+//! autoscaling/v2beta2 has the types of v2; v2beta1, which upstream's modules no longer contain,
+//! has types of its own in `manifest`.
 //!
 //! Unlike an API server, which reports the first wrong type that it can't decode, this module
 //! reports all. An API server does not evaluate rules in CEL if the object has other errors; this

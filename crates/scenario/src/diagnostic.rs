@@ -9,7 +9,7 @@ use super::node::Node;
 pub struct Diagnostic {
     /// What later steps must know about the problem.
     pub kind: Kind,
-    /// The position. `None`: not known yet, or not in a file. It is boxed so that results are small.
+    /// The position. `None`: not known yet, or not in a file. It is boxed to keep results small.
     pub place: Option<Box<Place>>,
     /// The problem and the expectation, or the text of a note.
     pub what: String,

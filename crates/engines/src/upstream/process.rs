@@ -173,8 +173,8 @@ impl Process {
         found
     }
 
-    /// Writes queued requests and reads available output, so that neither side blocks the other. The
-    /// requests come first: the program processes them while this process reads its answers.
+    /// Writes queued requests and reads available output, so that neither side blocks the other.
+    /// The requests come first: the program processes them while this process reads its answers.
     fn exchange(&mut self, deadline: Instant) -> Result<(), EngineError> {
         if self.taken > 0 {
             self.incoming.drain(..self.taken);

@@ -301,10 +301,11 @@ body 3
 
     #[test]
     fn older_traces_are_patches_of_newer_ones() {
-        let newest = "{\"start\":[]}\n\
-                      {\"reconcile\":{\"at\":\"0s\",\"actions\":[{\"a\":1},{\"b\":[\"one, {\",2]}]}}\n\
-                      {\"repeat\":1}\n\
-                      {\"reconcile\":{\"at\":\"15s\",\"actions\":[{\"a\":1}]}}\n";
+        let newest = r#"{"start":[]}
+{"reconcile":{"at":"0s","actions":[{"a":1},{"b":["one, {",2]}]}}
+{"repeat":1}
+{"reconcile":{"at":"15s","actions":[{"a":1}]}}
+"#;
         let older = "{\"start\":[]}\n\
                      {\"reconcile\":{\"at\":\"0s\",\"actions\":[{\"a\":2}]}}\n\
                      {\"repeat\":1}\n\

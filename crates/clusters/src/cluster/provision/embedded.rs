@@ -273,8 +273,7 @@ mod tests {
         };
         assert_eq!(of(MAX_SOCKET_PATH - "/etcd.sock".len()), Ok(()));
         let error = of(MAX_SOCKET_PATH - "/etcd.sock".len() + 1).expect_err("the path is too long");
-        assert!(
-            matches!(&error, EngineError::Unavailable { problem, .. } if problem.in_one_line("").contains("TMPDIR"))
-        );
+        let EngineError::Unavailable { problem, .. } = &error else { panic!("{error}") };
+        assert!(problem.in_one_line("").contains("TMPDIR"), "{error}");
     }
 }
