@@ -38,7 +38,7 @@ pub struct RecordingError {
     pub what: String,
     /// The solution.
     pub hint: Option<String>,
-    /// The solution for a signal that is not the usage of pods, if it is another one.
+    /// The solution for a signal that is not the usage of pods, if it differs from `hint`.
     pub hint_without_pods: Option<String>,
     /// The field of the signal that is wrong, if it is known.
     pub field: Option<&'static str>,
@@ -154,11 +154,11 @@ pub struct Recording {
     path: String,
     /// The number of series by pod, which may be more than the pods: pods are replaced.
     by_pod: Option<usize>,
-    /// Whether series with and without the label `container` are added up.
+    /// True if series with and without the label `container` are added up.
     mixes_containers: bool,
     /// The gaps within the series, if there are several series.
     partial_gap: Option<PartialGap>,
-    /// Whether the values rise like those of a counter.
+    /// True if the values rise like those of a counter.
     rises_like_a_counter: bool,
     /// The first time, if it has no time zone.
     without_zone: Option<String>,
