@@ -45,7 +45,8 @@ impl Plan {
                 return Err(format!("unknown option {argument}; see cargo xtask record --help"));
             } else {
                 let id = argument.strip_prefix("fixtures/").unwrap_or(argument);
-                ids.push(id.strip_suffix(".yaml").unwrap_or(id).trim_end_matches('/'));
+                let id = id.strip_suffix(".yaml").unwrap_or(id).trim_end_matches('/');
+                ids.push(without_release(id, exists));
             }
         }
         if releases.is_empty() {
@@ -72,6 +73,15 @@ impl Plan {
             tests.push(select_tests(id, is_vpa_fixture, exists)?);
         }
         Ok(Plan { releases, tests })
+    }
+}
+
+/// The id of a fixture. Error messages name the traces of a recommender beside an HPA by the id of the
+/// fixture and the release of the VPA: `hpa-and-vpa/two-hpas-and-a-vpa/vpa-1.8`.
+fn without_release<'i>(id: &'i str, exists: &dyn Fn(&str) -> bool) -> &'i str {
+    match id.rsplit_once("/vpa-") {
+        Some((fixture, _)) if exists(&format!("fixtures/{fixture}.yaml")) => fixture,
+        _ => id,
     }
 }
 
@@ -122,6 +132,7 @@ mod tests {
             (&[][..], "all", &["hpa::", "vpa::live vpa/"][..]),
             (&["vpa"], "all", &["vpa::live vpa/"]),
             (&["vpa/oom/bump"], "all", &["vpa::live vpa/oom/bump "]),
+            (&["tolerance/upper-edge/vpa-1.8"], "all", &[edge]),
             (&["tolerance"], "all", &["hpa::tolerance/"]),
             (&["--release", "1.36-1.37"], "1.36-1.37", &["hpa::"]),
             (&["--release", "vpa-1.8"], "vpa-1.8", &["vpa::live vpa/"]),
