@@ -118,7 +118,7 @@ pub use kube_lockstep_predict::{Predict, PredictHpa, PredictVpa, Prediction, Vpa
 pub use kube_lockstep_predict::{Release, Scenario, VpaRelease, VpaScenario};
 pub use kube_lockstep_sim::engine::EngineError;
 
-/// Whether this build has the feature `clusters`.
+/// True if this build has the feature `clusters`.
 #[doc(hidden)]
 pub const HAS_CLUSTERS: bool = cfg!(feature = "clusters");
 

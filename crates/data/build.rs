@@ -1,5 +1,5 @@
 //! Packs the data into the program, unless this is a development build in a checkout: such a
-//! program reads the folders, so that a changed file compiles nothing.
+//! program reads the folders, so that a changed file causes no compilation.
 
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 

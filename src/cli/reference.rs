@@ -16,7 +16,7 @@ fn the_command_reference_is_up_to_date() {
         fs::write(&path, &reference).expect("the reference can be written");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == reference, "docs/cli.md is not the program's help: run `cargo xtask docs`");
+    assert!(written == reference, "docs/cli.md is out of date: run `cargo xtask docs`");
 }
 
 /// The reference of all commands for `docs/cli.md`.

@@ -29,7 +29,7 @@ pub(super) enum Behavior {
     Unknown(String),
 }
 
-/// Whether scenarios without a recorded trace are run.
+/// The treatment of scenarios without a recorded trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunsLive {
     /// They are not compared.

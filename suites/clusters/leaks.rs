@@ -383,7 +383,7 @@ fn panicked() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Starts a control plane and panics, if a test started this program for that.
+/// Starts a control plane and panics, if a test has started this program for this purpose.
 pub(crate) fn panic_if_asked() {
     if std::env::var_os(PANICS).is_some() {
         panic_with_a_control_plane();

@@ -1,5 +1,5 @@
-//! The tests on real clusters, which take minutes: `cargo test --features e2e --test clusters`. A
-//! suite is selected by the start of the names of its tests: `-- leaks::`.
+//! The tests on real clusters, which take minutes: `cargo test --features e2e --test clusters`. The
+//! argument `-- leaks::` selects the suite `leaks`.
 
 mod api_server;
 mod containers;

@@ -19,7 +19,7 @@ fn names_with(extension: &str) -> BTreeSet<String> {
     wanted.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect()
 }
 
-/// The files are listed at run time, because new files do not compile the suite again.
+/// The files are listed at run time, so that the suite need not be compiled for a new file.
 #[test]
 fn each_invalid_file_has_its_expected_message() {
     let files = names_with("yaml").into_iter().map(|name| folder().join(name + ".yaml"));

@@ -1,5 +1,5 @@
-//! The tests that require only Rust: the model against recorded traces, scenario files, reports, the
-//! command, and the rules of the house.
+//! The tests that require only Rust: of the model against recorded traces, of scenario files,
+//! reports and the command, and of the rules for code and documentation.
 
 mod cli;
 mod coverage;

@@ -26,10 +26,10 @@ fn traces() -> PathBuf {
     support::repository().join(recorded::FOLDER)
 }
 
-/// The number of tests that share the fixtures, so that they run in parallel.
+/// The number of tests among which the fixtures are divided, so that they run in parallel.
 const PARTS: usize = 8;
 
-/// The fixtures are listed at run time, because new files do not compile the suite again.
+/// The fixtures are listed at run time, so that the suite need not be compiled for a new fixture.
 #[rstest]
 fn model_is_as_recorded(#[values(0, 1, 2, 3, 4, 5, 6, 7)] part: usize) {
     for path in support::fixtures().iter().skip(part).step_by(PARTS) {
@@ -61,8 +61,8 @@ fn conforms_on_each_release(path: &Path) {
     }
 }
 
-/// Each file has the traces of a fixture, as `cargo xtask record` writes them. No two traces of a fixture are
-/// the same, and a release has one trace.
+/// Each file contains the traces of a fixture, as `cargo xtask record` writes them. The traces of a
+/// fixture differ, and each release has at most one of them.
 #[test]
 fn each_recorded_file_is_a_trace_of_a_fixture() {
     let mut files = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! The same smoke test for every engine, and the handling of failing engines.
 //!
-//! Tests that require Go are reported as ignored without it, hence the `main`.
+//! Without Go, the tests that require it are reported as ignored.
 
 use crate::support;
 use std::fs;

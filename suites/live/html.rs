@@ -1,7 +1,9 @@
-//! The pages of `run --report html=FILE`, `predict --html FILE` and `compare --html FILE`: every
-//! scenario has its section and its charts, nothing is loaded from elsewhere, and the sizes are limited. In a browser, if
-//! there is one, the script shows the derivation of a tick, a click pins it, and screenshots are
-//! compared with those in `docs/images`. To update these: `cargo xtask docs --images`.
+//! The pages of `run --report html=FILE`, `predict --html FILE` and `compare --html FILE`.
+//!
+//! Every scenario has its section and its charts, a page loads nothing from elsewhere, and the
+//! sizes are limited. If there is a browser, the script shows the derivation of a tick in it, a
+//! click pins the derivation, and screenshots are compared with the images in `docs/images`, which
+//! `cargo xtask docs --images` updates.
 
 mod both;
 mod frame;
@@ -62,8 +64,8 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test("a_peak_is_cut_with_its_value", peak);
     suite.test("a_noisy_week_has_a_limited_size", noisy);
     suite.test("a_page_of_many_results_leaves_out_timelines", huge);
-    // The tests from here on start a browser.
-    suite.further();
+    // The next tests start a browser.
+    suite.ignore_by_default();
     let browser =
         || BROWSERS.iter().find(|name| Command::new(name).arg("--version").output().is_ok());
     let has_browser = suite.require_that("Chromium", move || browser().is_some());

@@ -13,7 +13,7 @@ use libtest_mimic::Failed;
 /// Adds the tests of this suite.
 pub(crate) fn add_tests(suite: &mut Suite) {
     // They start cargo.
-    suite.further();
+    suite.ignore_by_default();
     suite.test("three_lines_test_a_folder_of_scenarios", three_lines_test_a_folder_of_scenarios);
     suite.test(
         "the_examples_of_the_page_compile_as_tests",

@@ -1,6 +1,6 @@
-//! The tests on upstream's code in virtual time, which Go builds, and those that start other
-//! programs. Tests that start cargo or a browser, or that build older releases, are one step
-//! further: `--include-ignored` runs them, too.
+//! The tests on upstream's code in virtual time, which Go builds, and the tests that start other
+//! programs. Tests that start cargo or a browser, or that build older releases, are ignored unless
+//! `--include-ignored` is given.
 
 mod checkout;
 mod ci;

@@ -3,7 +3,7 @@
 //! the harness observes the order of actions, their number, namespaces, API versions and bodies, the
 //! events as they reach the API, and the controller's own metrics.
 //!
-//! The program of the tests is also the proxy: as `live --proxy NAME ENGINE`, it forwards the
+//! The test program is also the proxy: as `live --proxy NAME ENGINE`, it forwards the
 //! engine protocol, and alters the log of each answer. Requires Go.
 //!
 //! All alterations are made on the newest release. A few of each kind are also made on those of the

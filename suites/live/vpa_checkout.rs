@@ -22,7 +22,7 @@ const VARIABLE: &str = "KUBE_LOCKSTEP_AUTOSCALER";
 /// Adds the tests of this suite.
 pub(crate) fn add_tests(suite: &mut Suite) {
     // The tests build a changed recommender.
-    suite.further();
+    suite.ignore_by_default();
     // The build fills Go's module cache.
     let newest = VpaRelease::NEWEST;
     let upstream = suite

@@ -64,8 +64,8 @@ pub fn write_program(path: &Path, script: &str) -> io::Result<()> {
     }
 }
 
-/// Fails if a generated file of the repository differs from this text. With `UPDATE_DOCS`, which
-/// `cargo xtask docs` sets, writes it.
+/// Fails if a generated file of the repository differs from this text. If `cargo xtask docs` has
+/// set `UPDATE_DOCS`, writes the file instead.
 pub fn assert_generated(name: &str, text: &str) {
     let path = repository().join(name);
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -18,7 +18,7 @@ use similar::TextDiff;
 
 use super::trace_file;
 
-/// The environment variable with which `cargo xtask record` requests the recording of traces.
+/// The environment variable that `cargo xtask record` sets.
 pub const RECORD: &str = "KUBE_LOCKSTEP_RECORD";
 
 /// The handling of a trace that differs from the recorded one.
@@ -200,7 +200,7 @@ fn difference(present: &[Recording], wanted: &[Recording], release: MinorVersion
             format!("{} was recorded before the scenario changed", old.name())
         }
         (Some(old), Some(new)) if old.body() == new.body() => {
-            "its file has other headers than `cargo xtask record` writes".to_owned()
+            "the headers in its file are not as `cargo xtask record` writes them".to_owned()
         }
         (Some(old), Some(new)) => TextDiff::from_lines(old.body(), new.body())
             .unified_diff()
@@ -221,6 +221,9 @@ fn write(folder: &Path, id: &str, wanted: &[Recording]) -> Result<(), String> {
     fs::write(&path, trace_file::write(wanted)).map_err(failed)?;
     match Traces::Folder(folder.to_owned()).read(id)? == wanted {
         true => Ok(()),
-        false => Err(format!("{} is not read as it was written", path.display())),
+        false => Err(format!(
+            "{}: the traces that are read differ from those that were written",
+            path.display()
+        )),
     }
 }

@@ -44,14 +44,14 @@ fn write_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// Writes the hunks that make `older` of `newer`. Equal hunks are written once.
+/// Writes the hunks that change `newer` into `older`. Equal hunks are written once, with all
+/// places.
 fn write_patch(newer: &[String], older: &[String], out: &mut String) {
     let lines: Vec<&str> = newer.iter().map(String::as_str).collect();
     let times = times(&lines);
     let mut order = Vec::new();
     let mut places_of: HashMap<String, Vec<String>> = HashMap::new();
-    // The start of an insertion is not the position in its operation, but the end of the operation
-    // before it.
+    // An insertion starts at the end of the operation before it; its own position is another one.
     let (mut old, mut new) = (0, 0);
     for change in capture_diff_slices(Algorithm::Myers, newer, older) {
         let removed = &newer[old..old + change.old_range().len()];

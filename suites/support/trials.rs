@@ -1,9 +1,9 @@
-//! Programs whose tests are known only at run time: they depend on the fixtures, on releases that an
-//! environment variable names, or on programs that this machine may lack.
+//! Test programs whose tests are known only at run time: the tests depend on the fixtures, on the
+//! releases that an environment variable names, or on programs that this machine may lack.
 //!
-//! A program has several suites; the name of a test begins with the name of its suite. What a test
-//! requires is made when the first test asks for it: a filter also selects what is built. A test
-//! that requires something that this machine lacks is ignored, with the reason.
+//! A program has several suites, and the name of a test begins with the name of its suite. A
+//! requirement of tests is made when the first of them runs, so a filter builds nothing in vain. A
+//! test is ignored, with the reason, if this machine lacks one of its requirements.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -33,12 +33,13 @@ pub enum Order {
 /// The name of a suite, when its tests run, and the function that adds them.
 pub type Entry = (&'static str, Order, fn(&mut Suite));
 
-/// A suite that collects its tests.
+/// A suite, to which the tests are added.
 pub struct Suite {
     name: &'static str,
     arguments: Arguments,
     trials: Vec<Trial>,
-    is_further: bool,
+    /// True if the next tests are ignored without `--include-ignored`.
+    is_ignored: bool,
     at_end: fn(),
 }
 
@@ -50,7 +51,7 @@ pub fn run(suites: &[Entry]) -> ExitCode {
     for &(name, order, add_tests) in suites {
         let arguments = arguments.clone();
         let mut suite =
-            Suite { name, arguments, trials: Vec::new(), is_further: false, at_end: || {} };
+            Suite { name, arguments, trials: Vec::new(), is_ignored: false, at_end: || {} };
         add_tests(&mut suite);
         assert_unique(&suite.trials);
         if order == Order::Together || suite.arguments.list {
@@ -106,7 +107,7 @@ impl<T: Clone + Send + Sync + 'static> Requirement<T> {
         LazyLock::force(&self.0).clone()
     }
 
-    /// Makes another value of this one. If that fails, tests that require the value fail.
+    /// Makes a value from this one. If that fails, the tests that require the new value fail.
     pub fn and_then<U: Clone + Send + Sync + 'static>(
         &self,
         make: impl FnOnce(T) -> Result<U, String> + Send + 'static,
@@ -143,13 +144,13 @@ impl<T: Clone + Send + Sync + 'static> Requirement<T> {
 }
 
 impl Suite {
-    /// Makes the tests that are added from here on one step further: they start cargo or a browser,
-    /// or build older releases. They are ignored, except with `--include-ignored`.
-    pub fn further(&mut self) {
-        self.is_further = true;
+    /// Ignores the tests that are added from here on, except with `--include-ignored`. For tests
+    /// that start cargo or a browser, or build older releases.
+    pub fn ignore_by_default(&mut self) {
+        self.is_ignored = true;
     }
 
-    /// Sets what is called after the last test.
+    /// Sets a function that is called after the last test.
     pub fn at_end(&mut self, at_end: fn()) {
         self.at_end = at_end;
     }
@@ -255,7 +256,7 @@ impl Suite {
         F: FnOnce() -> Result<Completion, Failed> + Send + 'static,
     {
         let trial = Trial::ignorable_test(self.full_name(&name), test);
-        self.trials.push(trial.with_ignored_flag(self.is_further));
+        self.trials.push(trial.with_ignored_flag(self.is_ignored));
     }
 }
 

@@ -9,20 +9,18 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  check                        what to run before a pull request: format, lints, and all tests that
-                               require no cluster (`ci/run format lints tests live`)
+  check                        run the checks for a pull request: `ci/run format lints tests live`
   docs [--images] [--clusters] update the generated files: pages of docs/, counts in README.md, and
                                schemas; with --images also the screenshots, which requires Chromium;
                                with --clusters also the table of tolerances, which compiles the crate
-                               of real clusters
+                               for real clusters
   record [OPTIONS] [ID...]     record traces of upstream's controllers, which requires Go; see
                                `cargo xtask record --help`
 ";
 
-/// The tests that write generated files.
+/// Filters for the tests that write generated files.
 const GENERATED: [&str; 4] = ["up_to_date", "coverage::", "skips::", "the_readme_shows"];
 
-/// Why a task failed.
 enum Failure {
     /// The arguments are wrong.
     Arguments(String),
@@ -76,9 +74,10 @@ fn docs(options: &[&str]) -> Result<(), Failure> {
 }
 
 fn record(arguments: &[&str]) -> Result<(), Failure> {
-    let named = std::env::var("KUBE_LOCKSTEP_RELEASES").ok();
+    let default_releases = std::env::var("KUBE_LOCKSTEP_RELEASES").ok();
     let exists = |path: &str| repository().join(path).exists();
-    let plan = record::Plan::new(arguments, named, &exists).map_err(Failure::Arguments)?;
+    let plan =
+        record::Plan::new(arguments, default_releases, &exists).map_err(Failure::Arguments)?;
     let variables = [("KUBE_LOCKSTEP_RECORD", "1"), ("KUBE_LOCKSTEP_RELEASES", &*plan.releases)];
     for tests in &plan.tests {
         let tests: Vec<&str> = tests.iter().map(String::as_str).collect();

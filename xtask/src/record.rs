@@ -1,4 +1,4 @@
-//! Which tests of the program `live` record the traces of which fixtures.
+//! Selects the tests of the program `live` that record traces.
 
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask record [--release RELEASES] [ID...]
@@ -19,21 +19,21 @@ recorded.
 /// What to record.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// In the form of `--release`.
+    /// The releases, in the form of `--release`.
     pub(crate) releases: String,
-    /// The arguments that select the tests, for each call.
+    /// For each call of the test program, the arguments that select its tests.
     pub(crate) tests: Vec<Vec<String>>,
 }
 
 impl Plan {
-    /// Reads the arguments. `named` are the releases if there is no option. `exists` returns true if
-    /// the repository has a file or a folder.
+    /// Reads the arguments. `default_releases` applies without `--release`; `None` means all
+    /// releases. `exists` returns true if the repository has a file or folder with this path.
     pub(crate) fn new(
         arguments: &[&str],
-        named: Option<String>,
+        default_releases: Option<String>,
         exists: &dyn Fn(&str) -> bool,
     ) -> Result<Plan, String> {
-        let mut releases = named.unwrap_or_else(|| "all".to_owned());
+        let mut releases = default_releases.unwrap_or_else(|| "all".to_owned());
         let mut ids = Vec::new();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -45,40 +45,50 @@ impl Plan {
                 return Err(format!("unknown option {argument}; see cargo xtask record --help"));
             } else {
                 let id = argument.strip_prefix("fixtures/").unwrap_or(argument);
-                ids.push(id.strip_suffix(".yaml").unwrap_or(id).trim_end_matches('/'));
+                let id = id.strip_suffix(".yaml").unwrap_or(id).trim_end_matches('/');
+                ids.push(without_release(id, exists));
             }
         }
         if releases.is_empty() {
             return Err("--release requires a value, such as 1.37".to_owned());
         }
         let is_vpa = |release: &str| release.trim().starts_with("vpa");
-        let has_vpa = releases.split(',').any(|it| is_vpa(it) || it.trim() == "all");
-        let has_kubernetes = releases.split(',').any(|it| !is_vpa(it));
+        let has_vpa = releases.split(',').any(|release| is_vpa(release) || release.trim() == "all");
+        let has_kubernetes = releases.split(',').any(|release| !is_vpa(release));
         let mut tests = Vec::new();
         if ids.is_empty() {
             tests.extend(has_kubernetes.then(|| vec!["hpa::".to_owned()]));
             tests.extend(has_vpa.then(|| vec!["vpa::live vpa/".to_owned()]));
         }
         for id in ids {
-            let is_of_vpa = id == "vpa" || id.starts_with("vpa/");
-            if is_of_vpa && !has_vpa {
+            let is_vpa_fixture = id == "vpa" || id.starts_with("vpa/");
+            if is_vpa_fixture && !has_vpa {
                 let wanted = "releases of the VPA, such as --release vpa-1.8";
                 return Err(format!("{id} requires {wanted}"));
             }
-            if !is_of_vpa && !has_kubernetes {
+            if !is_vpa_fixture && !has_kubernetes {
                 let wanted = "releases of Kubernetes, such as --release 1.37";
                 return Err(format!("{id} requires {wanted}"));
             }
-            tests.push(tests_of(id, is_of_vpa, exists)?);
+            tests.push(select_tests(id, is_vpa_fixture, exists)?);
         }
         Ok(Plan { releases, tests })
     }
 }
 
+/// The id of a fixture. Error messages name the traces of a recommender beside an HPA by the id of the
+/// fixture and the release of the VPA: `hpa-and-vpa/two-hpas-and-a-vpa/vpa-1.8`.
+fn without_release<'i>(id: &'i str, exists: &dyn Fn(&str) -> bool) -> &'i str {
+    match id.rsplit_once("/vpa-") {
+        Some((fixture, _)) if exists(&format!("fixtures/{fixture}.yaml")) => fixture,
+        _ => id,
+    }
+}
+
 /// The arguments that select the tests of a fixture, or of the fixtures in a folder.
-fn tests_of(
+fn select_tests(
     id: &str,
-    is_of_vpa: bool,
+    is_vpa_fixture: bool,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, String> {
     let is_fixture = exists(&format!("fixtures/{id}.yaml"));
@@ -87,7 +97,7 @@ fn tests_of(
             "no fixture {id}: there is neither fixtures/{id}.yaml nor a folder fixtures/{id}"
         ));
     }
-    Ok(match (is_of_vpa, is_fixture) {
+    Ok(match (is_vpa_fixture, is_fixture) {
         // The names of these tests end with a release.
         (true, true) => vec![format!("vpa::live {id} ")],
         (true, false) => vec![format!("vpa::live {id}/")],
@@ -122,6 +132,7 @@ mod tests {
             (&[][..], "all", &["hpa::", "vpa::live vpa/"][..]),
             (&["vpa"], "all", &["vpa::live vpa/"]),
             (&["vpa/oom/bump"], "all", &["vpa::live vpa/oom/bump "]),
+            (&["tolerance/upper-edge/vpa-1.8"], "all", &[edge]),
             (&["tolerance"], "all", &["hpa::tolerance/"]),
             (&["--release", "1.36-1.37"], "1.36-1.37", &["hpa::"]),
             (&["--release", "vpa-1.8"], "vpa-1.8", &["vpa::live vpa/"]),

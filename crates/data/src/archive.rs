@@ -1,4 +1,4 @@
-//! Archives, which `pack.rs` writes.
+//! Reads the archives that `pack.rs` writes.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,10 +9,10 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) path: &'static str,
-    /// The position of its compressed content.
+    /// The position of the compressed content in the archive.
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The size of its content in bytes.
+    /// The size of the content, in bytes, before compression.
     pub(crate) size: usize,
 }
 

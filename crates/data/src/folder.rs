@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The place of a folder.
+/// The locations of a folder.
 pub(crate) struct Location {
     /// Its name in this crate: in an archive, and in a published package.
     pub(crate) name: &'static str,

@@ -1,10 +1,10 @@
 //! The data of kube-lockstep: fixtures, recorded traces, and the Go programs that host upstream's
 //! code.
 //!
-//! A development build reads these files from their folders in the checkout, so that a changed file
-//! compiles nothing. A release, and each build of the published package, contains them, compressed:
-//! `build.rs` decides. The folders are in the root of the repository; this crate has links to them
-//! for `cargo package`, which only takes files below the folder of a crate.
+//! A development build reads these files from the checkout, so that a changed file causes no
+//! compilation. A release build, and every build of the published package, contains the files in
+//! compressed form. `build.rs` selects the form. This crate has links to the folders, because
+//! `cargo package` only includes files below the folder of the crate.
 
 mod archive;
 mod folder;
@@ -31,11 +31,11 @@ pub static UPSTREAM: Folder = Folder::new(folder::UPSTREAM, || SOURCE.files(&fol
 /// The files of the image of a control plane.
 pub static IMAGE: Folder = Folder::new(folder::IMAGE, || SOURCE.files(&folder::IMAGE));
 
-/// Where this program has its data.
+/// The source of this program's data.
 static SOURCE: LazyLock<Source> =
     LazyLock::new(|| include!(concat!(env!("OUT_DIR"), "/source.rs")));
 
-#[allow(dead_code, reason = "the build script decides which one a program has")]
+#[allow(dead_code, reason = "the build script selects one of them")]
 enum Source {
     /// The root of the checkout that this program was compiled in.
     Checkout(&'static str),
@@ -81,10 +81,10 @@ impl Folder {
     }
 
     /// The paths of all files below the folder, with slashes: the files of a folder by name, then
-    /// those of its subfolders. They are listed once.
+    /// those of its subfolders. The folder is listed once.
     ///
     /// # Panics
-    /// If this is a development build and its checkout is gone.
+    /// If this is a development build, and its checkout was moved or removed.
     pub fn paths(&self) -> &[String] {
         &self.paths
     }
@@ -175,12 +175,13 @@ mod tests {
                 assert!(folder.text(path).is_some_and(|text| !text.is_empty()), "{path}");
             }
         }
-        let scenarios: BTreeSet<&str> = TRACES.paths().iter().map(|path| folder_of(path)).collect();
+        let scenarios: BTreeSet<&str> =
+            TRACES.paths().iter().map(|path| top_folder(path)).collect();
         assert!(scenarios.len() > 30, "{scenarios:?}");
         assert_eq!(FIXTURES.text("no such file"), None);
     }
 
-    fn folder_of(path: &str) -> &str {
+    fn top_folder(path: &str) -> &str {
         path.split_once('/').map_or("", |(folder, _)| folder)
     }
 

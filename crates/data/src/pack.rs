@@ -8,7 +8,7 @@ use miniz_oxide::deflate::compress_to_vec;
 use super::archive::Entry;
 use super::folder::{FIXTURES, IMAGE, Location, TRACES, UPSTREAM, files};
 
-/// The level of compression. Higher levels gain less than 1 %.
+/// The compression level. Higher levels save less than 1 %.
 const LEVEL: u8 = 8;
 
 /// The folders in an archive.
@@ -22,7 +22,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Adds all files of a folder, whose paths then begin with this name.
+    /// Adds all files of a folder. Their paths in the archive begin with this name.
     ///
     /// # Errors
     /// If a file can't be read.

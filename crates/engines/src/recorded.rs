@@ -1,7 +1,7 @@
 //! Upstream's recorded traces as an engine.
 //!
 //! The traces of a scenario are in one file. Releases with the same behavior share a trace, whose
-//! header names them; on other releases, the scenario is not recorded.
+//! header names these releases. A release that no header names has no trace of the scenario.
 //!
 //! A trace belongs to the scenario at the time of recording. If the scenario has changed since, the
 //! trace is stale, and the engine reports an error. The same applies to a trace that has changed.
@@ -74,9 +74,8 @@ impl Recording {
         Ok(Recording { header, text })
     }
 
-    /// The recorded trace that consists of these lines of a file.
-    fn of(header: &Header, lines: &[&str]) -> Recording {
-        // A header has no value that can't be written as JSON.
+    fn from_lines(header: &Header, lines: &[&str]) -> Recording {
+        // Every header can be written as JSON.
         let first = serde_json::to_string(header).unwrap_or_default();
         let text = format!("{first}\n{}", unbroken(lines));
         Recording { header: header.clone(), text }
@@ -104,12 +103,12 @@ impl Recording {
         recommender::read(&self.text).map_err(|error| self.unreadable(&error))
     }
 
-    /// The error, without its line: the file has other lines.
+    /// The error without its line number, which counts the lines of the trace, not of the file.
     fn unreadable(&self, error: &TextError) -> String {
         format!("{}: {}", self.name(), error.what)
     }
 
-    /// Its file below the folder of recorded traces, and the newest version that wrote it:
+    /// The file, below the folder of recorded traces, and the newest version with this trace:
     /// `tolerance/upper-edge.trace: v1.37.2`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -135,7 +134,7 @@ impl Traces {
         let found = self.with_file(id, |file| {
             let mut traces = file.headers().zip(file.traces());
             let found = traces.find(|(header, _)| header.build_of(release).is_some());
-            found.map(|(header, lines)| Ok(Recording::of(header, &lines?))).transpose()
+            found.map(|(header, lines)| Ok(Recording::from_lines(header, &lines?))).transpose()
         })?;
         Ok(found.flatten())
     }
@@ -198,15 +197,15 @@ impl Traces {
         Ok(headers.unwrap_or_default())
     }
 
-    /// All recorded traces of a scenario, oldest release first. Traces that have changed since they
-    /// were recorded are returned as they are.
+    /// All recorded traces of a scenario, oldest release first. The hashes of the traces are not
+    /// checked.
     ///
     /// # Errors
     /// If the file of the scenario can't be read.
     pub fn read(&self, id: &str) -> Result<Vec<Recording>, String> {
         let recordings = self.with_file(id, |file| {
             let traces = file.headers().zip(file.traces());
-            traces.map(|(header, lines)| Ok(Recording::of(header, &lines?))).collect()
+            traces.map(|(header, lines)| Ok(Recording::from_lines(header, &lines?))).collect()
         })?;
         let mut recordings: Vec<Recording> = recordings.unwrap_or_default();
         recordings.reverse();

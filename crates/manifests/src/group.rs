@@ -45,7 +45,7 @@ pub(super) struct Group<'a> {
 pub(super) struct Mapped {
     pub(super) target: DraftTarget,
     pub(super) pods: Pods,
-    /// The replicas at the start. None: neither the target nor the options set them.
+    /// The replicas at the start. None if neither the target nor the options set them.
     pub(super) replicas: Option<i32>,
     pub(super) metrics: Metrics,
     pub(super) until: Span,
@@ -53,10 +53,10 @@ pub(super) struct Mapped {
     pub(super) missing: Vec<Missing>,
     pub(super) notes: Vec<String>,
     /// Notes on the manifest of the target.
-    pub(super) of_target: Vec<String>,
+    pub(super) target_notes: Vec<String>,
 }
 
-/// The files and values that drafts are made from.
+/// The inputs of drafts, apart from manifests.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     pub(super) options: &'a DraftOptions,
@@ -71,8 +71,8 @@ impl Group<'_> {
     }
 
     fn names(&self) -> Vec<HpaName> {
-        let of_hpas = self.hpas.iter().map(|hpa| hpa.name.clone());
-        of_hpas.chain(self.vpa.map(Vpa::full_name)).collect()
+        let hpas = self.hpas.iter().map(|hpa| hpa.name.clone());
+        hpas.chain(self.vpa.map(Vpa::full_name)).collect()
     }
 
     fn target(&self, object: Option<&Object>) -> DraftTarget {
@@ -105,11 +105,11 @@ impl Group<'_> {
         let mut pods = pods.unwrap_or_default();
         target.containers = check_containers(&pods, &target.to_string(), &names, values)?;
         self.complete(&mut pods, &names, sources)?;
-        let of_hpas: Vec<MetricSpec> =
+        let hpa_metrics: Vec<MetricSpec> =
             self.hpas.iter().flat_map(|hpa| hpa.hpa.metrics.clone()).collect();
         let context = usage::Context {
             autoscalers: &names,
-            of_hpas: &of_hpas,
+            hpa_metrics: &hpa_metrics,
             has_hpa: !self.hpas.is_empty(),
             vpa: self.vpa,
             has_target: object.is_some(),
@@ -118,18 +118,29 @@ impl Group<'_> {
         };
         let mut usage = Usage::new(&values.loads, &mut pods, context);
         let metrics = usage.map();
-        let Usage { used: used_loads, missing: of_usage, notes, of_target, .. } = usage;
+        let Usage { used: used_loads, missing: missing_usage, notes, target_notes, .. } = usage;
         let until = self.end(&used_loads, sources)?;
         let missing = if object.is_none() && options.replicas.is_none() {
-            missing_target(&target, self.kind(), of_usage)
+            missing_target(&target, self.kind(), missing_usage)
         } else {
-            of_usage
+            missing_usage
         };
         let replicas = options.replicas.or(pods.replicas);
-        Ok(Mapped { target, pods, replicas, metrics, until, used_loads, missing, notes, of_target })
+        Ok(Mapped {
+            target,
+            pods,
+            replicas,
+            metrics,
+            until,
+            used_loads,
+            missing,
+            notes,
+            target_notes,
+        })
     }
 
-    /// Completes the pods by the options, and checks that these fit the pods.
+    /// Adds the requests of the options to the pods, and checks that requests and loads fit the
+    /// pods.
     fn complete(
         &self,
         pods: &mut Pods,
@@ -199,16 +210,16 @@ impl Group<'_> {
     fn manifest_notes(
         &self,
         target: Option<&Object>,
-        mut of_target: Vec<String>,
+        mut target_notes: Vec<String>,
     ) -> Vec<Diagnostic> {
         let rollout = target.and_then(|it| Some((it.name(), it.rollout_strategy()?)));
-        of_target.extend(rollout.map(|(name, strategy)| {
+        target_notes.extend(rollout.map(|(name, strategy)| {
             format!(
                 "the strategy `{strategy}` of Rollout {name} is ignored: the prediction assumes \
                  that no update is in progress, and that all pods are of one version"
             )
         }));
-        let mut notes = target.map_or_else(Vec::new, |target| target.notes(of_target));
+        let mut notes = target.map_or_else(Vec::new, |target| target.notes(target_notes));
         notes.extend(self.hpas[0].object.notes(Vec::from_iter(self.status_note(target))));
         notes
     }
@@ -234,8 +245,8 @@ impl Group<'_> {
     }
 }
 
-/// The end of a prediction of HPAs, or of HPAs and a VPA: `last` is the end of the loads that are
-/// not recorded.
+/// The end of a prediction of HPAs, or of HPAs and a VPA. `last` is the end of the loads that are
+/// not recorded, and `recorded` the length of the recorded loads.
 fn end_of_hpas(last: Option<Span>, recorded: Option<Span>, has_vpa: bool) -> Span {
     let end = last.max(recorded).filter(|end| *end > Span::ZERO);
     let end = end.unwrap_or(AFTER_THE_LAST_CHANGE);
@@ -250,7 +261,7 @@ fn end_of_vpa(last: Option<Span>, recorded: Option<Span>) -> Span {
 }
 
 /// Drafts the scenario of HPAs that scale the same target, and of the VPA that changes its pods.
-pub(super) fn of_hpas(
+pub(super) fn draft_hpas(
     group: &Group<'_>,
     target: Option<&Object>,
     sources: Sources<'_>,
@@ -259,17 +270,17 @@ pub(super) fn of_hpas(
     let Sources { options, values, .. } = sources;
     let mapped = group.map(target, sources)?;
     let Mapped { pods, metrics, until, used_loads, replicas, mut missing, mut notes, .. } = mapped;
-    let mut of_target = Vec::new();
+    let mut target_notes = Vec::new();
     if replicas.is_none() && target.is_some() {
         let what =
             format!("{} sets no replicas, so it starts with 1; see --replicas", mapped.target);
-        of_target.push(what);
+        target_notes.push(what);
     }
-    of_target.extend(namespace_note(first, target));
-    of_target.extend(mapped.of_target);
+    target_notes.extend(namespace_note(first, target));
+    target_notes.extend(mapped.target_notes);
     let loads: Vec<&Load> = used_loads.iter().map(|index| &values.loads[*index]).collect();
     notes.extend(group.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(&pods, &loads)));
-    let ready = startup(&pods, options, &mut of_target);
+    let ready = startup(&pods, options, &mut target_notes);
     let workload = group.workload(pods, replicas.unwrap_or(1), ready, options);
     missing.dedup();
     Ok(Draft {
@@ -278,7 +289,7 @@ pub(super) fn of_hpas(
         file: first.object.file.clone(),
         line: first.object.node.line,
         notes,
-        manifest_notes: group.manifest_notes(target, of_target),
+        manifest_notes: group.manifest_notes(target, target_notes),
         missing,
         fields: fields_of(group, options, workload, metrics, until),
         until,

@@ -66,7 +66,7 @@ pub(super) struct Hpa {
     pub(super) name: HpaName,
     pub(super) object: Object,
     pub(super) hpa: SingleHpa,
-    /// Whether the manifest has the status of a cluster.
+    /// True if the manifest has the status of a cluster.
     pub(super) has_status: bool,
 }
 

@@ -24,7 +24,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub use self::controller_flags::{ControllerFlags, FlagFields};
-use self::group::{Group, Sources, of_hpas};
+use self::group::{Group, Sources, draft_hpas};
 use self::hpa::Hpa;
 pub use self::hpa::HpaManifest;
 pub use self::load::{HpaName, Load, RequestOption};
@@ -62,7 +62,7 @@ pub struct DraftOptions {
     pub until: Option<Span>,
     /// Flags of the kube-controller-manager, for HPAs.
     pub flags: ControllerFlags,
-    /// Whether the draft contains examples in place of missing values, to be edited.
+    /// True if the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
 }
 
@@ -264,7 +264,7 @@ fn draft_objects(
         used_objects.extend(found);
         let target = found.map(|index| &objects.others[index]);
         let group = Group { hpas: group, vpa };
-        let Some(mut draft) = invalid.note(of_hpas(&group, target, sources))? else {
+        let Some(mut draft) = invalid.note(draft_hpas(&group, target, sources))? else {
             continue;
         };
         draft.notes.extend(left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa)));
@@ -282,7 +282,7 @@ fn draft_objects(
         let Some(target) = invalid.note(target)? else { continue };
         used_objects.extend(target);
         let target = target.map(|index| &objects.others[index]);
-        let draft = invalid.note(recommender::of_vpa(vpa, target, &all_hpas, sources))?;
+        let draft = invalid.note(recommender::draft_vpa(vpa, target, &all_hpas, sources))?;
         let Some(mut draft) = draft else { continue };
         let separate = recommender::why_not_joint(vpa, &predicted, &vpas);
         let note = separate.or_else(|| recommender::hpa_left_out(vpa, &all_hpas));

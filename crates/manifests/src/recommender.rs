@@ -27,7 +27,7 @@ pub(crate) struct Vpa {
     pub object: Object,
     pub namespace: Option<String>,
     pub vpa: SingleVpa,
-    /// Whether the manifest has the status of a cluster.
+    /// True if the manifest has the status of a cluster.
     pub has_status: bool,
 }
 
@@ -213,7 +213,7 @@ fn keeps_requests(vpa: &Vpa) -> Option<String> {
 }
 
 /// Drafts the scenario of a VPA. `hpas` are the HPAs of the manifests.
-pub(crate) fn of_vpa(
+pub(crate) fn draft_vpa(
     vpa: &Vpa,
     target: Option<&Object>,
     hpas: &[Hpa],
@@ -228,7 +228,7 @@ pub(crate) fn of_vpa(
     }
     notes.extend(notes_on_fields(vpa));
     notes.extend(feedback(vpa, hpas).or_else(|| keeps_requests(vpa)));
-    notes.extend(mapped.notes.into_iter().chain(mapped.of_target));
+    notes.extend(mapped.notes.into_iter().chain(mapped.target_notes));
     let metrics = VpaMetrics { resource: mapped.metrics.resources, ..VpaMetrics::default() };
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), metrics, until);
     Ok(Draft {

@@ -1,4 +1,4 @@
-//! The autoscalers of manifests that the user selects, and those of loads and requests.
+//! Selects autoscalers from manifests, and finds the autoscalers that loads and requests name.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ pub(super) fn check_kinds(
     Err(DraftError::Options(Diagnostic::new(what).with_hint(hint)))
 }
 
-/// The message that the files contain nothing but comments. None: they contain something.
+/// The message that the files contain only comments. None if they contain more.
 fn empty(objects: &Objects, files: &[ManifestFile]) -> Option<String> {
     let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with(['#', '-']);
     let has_content = |file: &ManifestFile| file.text.lines().any(is_content);
@@ -111,7 +111,7 @@ pub(super) fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(
     for (index, object) in objects.iter().enumerate() {
         let is_same = |other: &&&Object| other.full_name() == object.full_name();
         let Some(first) = objects[..index].iter().find(is_same) else { continue };
-        // Without a name, the manifest is invalid, which its own error says.
+        // A manifest without a name is invalid, which is another error.
         if object.name().is_empty() {
             continue;
         }
@@ -126,8 +126,8 @@ pub(super) fn check_names(objects: &[&Object], kind: AutoscalerKind) -> Result<(
 pub(super) const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave out the other one, \
                                         for example a base whose overlay is read as well";
 
-/// The loads and requests of the options. Their names are complete: in `a:b`, `a` is an autoscaler,
-/// or `a:b` is a metric.
+/// The loads and requests of the options. Their subjects are resolved: in `a:b`, `a` is known to
+/// be an autoscaler, or `a:b` to be a metric.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pub(super) loads: Vec<Load>,
@@ -244,7 +244,7 @@ impl Invalid {
         valid
     }
 
-    /// A result, unless a manifest is invalid.
+    /// Returns a result, or collects the problems of an invalid manifest.
     ///
     /// # Errors
     /// If the manifests do not fit the options.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::group::{Group, Sources, of_hpas};
+use super::group::{Group, Sources, draft_hpas};
 use super::hpa::{Hpa, metric_name, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
@@ -67,7 +67,7 @@ impl Drafts {
         let group = Group { hpas: &hpas, vpa: None };
         let read = Reader { file: read, syntax: Syntax::Flags };
         let sources = Sources { options: &self.options, values: &self.values, read };
-        let mut again = of_hpas(&group, draft.target.object.as_ref(), sources)?;
+        let mut again = draft_hpas(&group, draft.target.object.as_ref(), sources)?;
         again.suggest_target(&self.others);
         Ok(again)
     }

@@ -109,15 +109,16 @@ pub(super) fn read_target(target: &Object, of: AutoscalerKind) -> Result<Pods, E
     if is_known { pods } else { Ok(pods.unwrap_or_default()) }
 }
 
-/// What is missing if the target is: its manifest would have the missing requests as well.
+/// The missing values if the target is missing. Missing requests become part of the target's entry,
+/// because its manifest would contain them.
 pub(super) fn missing_target(
     target: &DraftTarget,
     of: AutoscalerKind,
-    of_usage: Vec<Missing>,
+    missing_usage: Vec<Missing>,
 ) -> Vec<Missing> {
     let is_request = |missing: &Missing| missing.value == MissingValue::Request;
     let (requests, others): (Vec<Missing>, Vec<Missing>) =
-        of_usage.into_iter().partition(is_request);
+        missing_usage.into_iter().partition(is_request);
     let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
     let requests: String = requests.iter().map(|flag| format!(" {flag}")).collect();
     let (relation, replicas) = match of {

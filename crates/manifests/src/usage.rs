@@ -30,7 +30,7 @@ pub(crate) struct Usage<'a> {
     pub missing: Vec<Missing>,
     pub notes: Vec<String>,
     /// Notes on the manifest of the target.
-    pub of_target: Vec<String>,
+    pub target_notes: Vec<String>,
     metrics: Metrics,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct Usage<'a> {
 pub(crate) struct Context<'a> {
     pub autoscalers: &'a [HpaName],
     /// The metrics of the HPAs. Empty if there is no HPA.
-    pub of_hpas: &'a [MetricSpec],
+    pub hpa_metrics: &'a [MetricSpec],
     pub has_hpa: bool,
     /// The VPA that reads the usage of the containers.
     pub vpa: Option<&'a Vpa>,
-    /// Whether the manifests contain the target. Otherwise, its containers are assumed.
+    /// True if the manifests contain the target. Otherwise, its containers are assumed.
     pub has_target: bool,
     /// The containers of the target. Empty: they are unknown.
     pub containers: &'a [String],
-    /// Whether a metric without a load has its target as its value, so that the user can edit it.
+    /// True if a metric without a load has its target as its value, so that the user can edit it.
     pub examples: bool,
 }
 
@@ -66,7 +66,7 @@ struct Readers<'a> {
     of_pod: Vec<&'a MetricTarget>,
     /// The containers of the metrics of containers, with their targets.
     of_containers: Vec<(Arc<str>, Option<&'a MetricTarget>)>,
-    /// True if a VPA reads the usage of the pods, and no HPA does.
+    /// True if a VPA reads the usage of the pods, but no HPA does.
     only_by_vpa: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Usage<'a> {
             used: Vec::new(),
             missing: Vec::new(),
             notes: Vec::new(),
-            of_target: Vec::new(),
+            target_notes: Vec::new(),
             metrics: Metrics::default(),
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Usage<'a> {
         for resource in ["cpu", "memory"] {
             self.add_resource(resource);
         }
-        for metric in self.context.of_hpas {
+        for metric in self.context.hpa_metrics {
             if let Some(source) = &metric.pods {
                 self.add_pods(&source.metric, &source.target);
             } else if let Some(source) = &metric.object {
@@ -131,9 +131,9 @@ impl<'a> Usage<'a> {
 
     /// The metrics of a resource.
     fn readers(&self, resource: &str) -> Readers<'a> {
-        let Context { of_hpas, has_hpa, vpa, .. } = self.context;
+        let Context { hpa_metrics, has_hpa, vpa, .. } = self.context;
         let mut readers = Readers::default();
-        for metric in of_hpas {
+        for metric in hpa_metrics {
             if let Some(source) = metric.resource.as_ref().filter(|it| *it.name == *resource) {
                 readers.of_pod.push(&source.target);
             }
@@ -342,7 +342,7 @@ impl<'a> Usage<'a> {
         let limit = self.pods.limit(resource, container);
         if let Some(limit) = &limit {
             let user = container.map_or("a pod".to_owned(), |name| format!("container {name}"));
-            self.of_target.push(format!("{user} uses at most its cpu limit, {limit}"));
+            self.target_notes.push(format!("{user} uses at most its cpu limit, {limit}"));
         }
         UsageSource::Load { total: signal, limit }
     }
@@ -379,7 +379,7 @@ impl<'a> Usage<'a> {
         let running: Vec<Arc<str>> = running.filter(has_none).collect();
         let is_used = !readers.of_containers.is_empty() || refused;
         for name in running.iter().filter(|_| !is_used) {
-            self.of_target.push(format!(
+            self.target_notes.push(format!(
                 "container {name} has no load of {resource}, so its usage is 0; to set it, add \
                  --load {resource}/{name}={example}"
             ));
@@ -660,7 +660,7 @@ fn at_target(metric: &str, target: &MetricTarget, request: Option<i64>) -> Optio
     target.average_value.as_ref().or(target.value.as_ref()).cloned()
 }
 
-/// Examples of amounts of a resource.
+/// Examples of amounts of a resource, for messages and drafts.
 #[derive(Clone, Copy)]
 pub(super) struct Examples {
     /// The usage of each pod.
@@ -670,7 +670,6 @@ pub(super) struct Examples {
     pub request: &'static str,
 }
 
-/// Examples of amounts of a resource.
 pub(super) fn examples(resource: &str) -> Examples {
     match resource {
         "cpu" => Examples { each: "300m", total: "8", request: "500m" },

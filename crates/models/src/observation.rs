@@ -480,7 +480,7 @@ mod answer {
     }
 }
 
-/// Reads queries. Serde would buffer all members of a variant with flattened fields, which takes
+/// Reads queries. For a variant with flattened fields, serde would buffer all members, which takes
 /// several times as long.
 mod query {
     use std::borrow::Cow;
@@ -491,7 +491,7 @@ mod query {
 
     use super::{Answer, Items, ScaleReplicas, SeriesValue, pod_kind};
 
-    /// The members of all queries and their responses.
+    /// All members that a query and its response can have.
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Members {
@@ -518,7 +518,7 @@ mod query {
         match (found, error) {
             (Some(found), None) => Ok(Ok(found)),
             (None, Some(error)) => Ok(Err(error)),
-            _ => Err(E::custom("a query needs either an answer or an error")),
+            _ => Err(E::custom("a query requires either an answer or an error")),
         }
     }
 
@@ -964,7 +964,7 @@ impl Observation {
     }
 }
 
-/// A request that reads, and its answer, for users.
+/// A read request and its answer, as text for users.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadText {
     /// The request: `pod metrics of app=web`.
@@ -974,7 +974,7 @@ pub struct ReadText {
 }
 
 impl ControllerAction {
-    /// A request that reads, for users; `None` for other actions.
+    /// The read request as text for users; `None` for other actions.
     #[must_use]
     pub fn read_text(&self) -> Option<ReadText> {
         let (query, answer) = match self {

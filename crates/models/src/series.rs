@@ -21,8 +21,8 @@ pub struct SeriesChange {
     pub change: Amount,
 }
 
-/// Serde's derived form would buffer all members, because one is flattened. Each reconcile changes
-/// several series.
+/// A derived implementation would buffer all members, because one of them is flattened. This one is
+/// faster, which matters because each reconcile changes several series.
 impl<'de> Deserialize<'de> for SeriesChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeriesChange, D::Error> {
         #[derive(Deserialize)]
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for SeriesChange {
         let change = match (increase, value) {
             (Some(increase), None) => Amount::Increase(increase),
             (None, Some(value)) => Amount::Value(value),
-            _ => return Err(D::Error::custom("a series needs either an increase or a value")),
+            _ => return Err(D::Error::custom("a series requires either an increase or a value")),
         };
         Ok(SeriesChange { series, change })
     }

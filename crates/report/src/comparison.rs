@@ -115,16 +115,15 @@ pub fn columns_help(columns: usize) -> String {
     format!("Columns:\n{}\n{causes}{}", list(&COLUMNS), list(&CAUSES).trim_end())
 }
 
-/// The name of a setting.
+/// The name of a compared setting, in the form `shop/web: fast`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SettingName {
     /// The scenario, if several are compared.
     pub scenario: Option<String>,
-    /// The setting; `None` if the scenario has no other.
+    /// The setting; `None` if the scenario has only one.
     pub setting: Option<String>,
 }
 
-/// `shop/web: fast`.
 impl Display for SettingName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.scenario.iter().chain(&self.setting);

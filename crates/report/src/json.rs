@@ -148,7 +148,7 @@ pub(super) struct DivergenceLine {
     /// The controller, if it is not the HPA controller.
     #[serde(default, skip_serializing_if = "is_default")]
     pub controller: Controller,
-    /// The run of the recommender beside an HPA.
+    /// The number of the controller's tick, if it is not the HPA controller and runs beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<usize>,
     pub tick: usize,
@@ -208,7 +208,7 @@ impl DivergenceLine {
         }
     }
 
-    /// The divergence that was written. Its fields are known by their names only.
+    /// The divergence that this line describes. Its fields are only known by their names.
     pub(super) fn read(self) -> Result<Divergence, String> {
         let DivergenceLine { controller, run, tick, at, fields, why } = self;
         let at = Time::ZERO + at.parse::<Span>().map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use kube_autoscaler_models::derivation::{MetricDerivation, Target};
 
-/// The unit of a metric's target.
+/// A unit of values and targets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unit {
     /// Percent of the request.
@@ -13,7 +13,7 @@ pub(crate) enum Unit {
     Total,
 }
 
-/// The unit of a metric.
+/// The unit of a metric's value and target.
 pub(crate) fn unit(metric: &MetricDerivation) -> Unit {
     match metric.target {
         Target::Utilization(_) => Unit::Percent,
@@ -32,7 +32,7 @@ pub(crate) fn value(metric: &MetricDerivation) -> Option<f64> {
     }
 }
 
-/// The target.
+/// The target, in the [unit] of the metric. `None`: the metric failed before it was read.
 pub(crate) fn target(metric: &MetricDerivation) -> Option<f64> {
     match metric.target {
         Target::Utilization(percent) => Some(f64::from(percent)),

@@ -1,14 +1,13 @@
-//! The types of the Kubernetes API, and objects that do not match them: an API server can't decode
-//! these objects, or the schema of their CRD rejects them. The errors are those of the API server.
+//! The types of the Kubernetes API, and the errors of an API server for objects that do not match
+//! them: the server can't decode these objects, or the schema of their CRD rejects them.
 //!
-//! Two tables list the types: `api_types.txt` those of upstream's Go types, and `vpa_types.txt`
-//! those of upstream's CRD of VPAs. A type with fields is a line, and its fields are the lines
-//! below it: the name of each, after the names of embedded structs, its type (`NAME=KIND` for a
-//! named type that is not a struct), and the limits of its value (of a list or a map, those of its
-//! items or values). `iff=FIELD:VALUE:OTHER` means that OTHER is set if and only if FIELD is VALUE,
-//! a rule in CEL. The suite `api_server` prints both tables from upstream. Deliberately absent:
-//! types that users of autoscalers do not write, and statuses, which API servers ignore on
-//! creation.
+//! Two tables list the types: `api_types.txt` lists upstream's Go types, and `vpa_types.txt` the
+//! types in upstream's CRD of VPAs. The line of a type is followed by a line for each of its
+//! fields: the name, after the names of embedded structs, the type (`NAME=KIND` for a named type
+//! that is not a struct), and the limits of the value (for a list or a map, of its items or
+//! values). `iff=FIELD:VALUE:OTHER` means that OTHER is set if and only if FIELD is VALUE, a rule
+//! in CEL. The suite `api_server` prints both tables from upstream. Deliberately absent: types that
+//! users of autoscalers do not write, and statuses, which API servers ignore on creation.
 //!
 //! The errors are those of the newest release, for requests with `fieldValidation=Strict`. Before
 //! 1.25, API servers dropped unknown fields, and only kubectl refused them. The version

@@ -129,8 +129,8 @@ pub fn parse_any(
     parse_with(path, text, Reader { file: read, syntax: Syntax::Scenario })
 }
 
-/// Reads the draft of a scenario, as [`parse_any`] does. The user wrote its loads as flags, so
-/// hints are about flags.
+/// Parses a draft like [`parse_any`]. The user wrote the loads of the draft as flags, so the hints
+/// name flags instead of fields.
 ///
 /// # Errors
 /// All problems of the draft, with line and column.

@@ -420,7 +420,7 @@ pub struct Exception {
     pub pods: PodSet,
     /// The value of each pod; for usage, the value of its first container.
     pub value: Signal,
-    /// Whether the exception is part of a recording by pod.
+    /// True if the exception is part of a recording by pod.
     #[serde(skip)]
     pub recorded: bool,
     /// The container that has the value, in a recording by pod for a scenario of a VPA. None: the

@@ -51,7 +51,7 @@ pub struct Recorded {
     /// The timestamp at t=0. None: the first one of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// The syntax in which the user wrote the signal.
+    /// The syntax of hints: that in which the user wrote the signal.
     #[serde(skip)]
     pub syntax: Syntax,
     /// The values. Each one holds until the next one.

@@ -1,5 +1,5 @@
-//! The syntax in which a user writes loads: in the fields of a scenario, or in the flags of a
-//! command. Advice on a load is given in the syntax of the load.
+//! The syntax in which a user writes loads: the fields of a scenario, or the flags of a command.
+//! Hints about a load have the syntax of the load.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// One of two texts that mean the same.
+    /// The first of two values for fields, the second for flags.
     #[must_use]
     pub fn pick<T>(self, scenario: T, flags: T) -> T {
         match self {

@@ -30,7 +30,7 @@ pub(super) fn types_of_vpas(definitions: &[Value]) -> Result<String, Failed> {
 /// The words of a field: its type, and the limits of its value. Adds the types with fields.
 fn words_of(path: &str, schema: &Value, types: &mut Types) -> Result<Vec<String>, Failed> {
     let mut limits = Vec::new();
-    let mut of_type = Vec::new();
+    let mut type_words = Vec::new();
     for (keyword, value) in schema.as_object().into_iter().flatten() {
         match keyword.as_str() {
             "description" | "type" | "format" | "properties" | "items" => {}
@@ -41,12 +41,12 @@ fn words_of(path: &str, schema: &Value, types: &mut Types) -> Result<Vec<String>
             "pattern" => limits.push(format!("{keyword}={}", text(value)?)),
             "minimum" => limits.push(format!("{keyword}={value}")),
             "enum" => limits.push(format!("{keyword}={}", list(value)?)),
-            "required" => of_type.insert(0, format!("{keyword}={}", list(value)?)),
+            "required" => type_words.insert(0, format!("{keyword}={}", list(value)?)),
             "x-kubernetes-validations" => {
                 let rules = value.as_array().into_iter().flatten().map(rule);
-                of_type.extend(rules.collect::<Result<Vec<_>, _>>()?);
+                type_words.extend(rules.collect::<Result<Vec<_>, _>>()?);
             }
-            other => return Err(format!("{path}: {other} is not in the table").into()),
+            other => return Err(format!("{path}: the table has no form for {other}").into()),
         }
     }
     limits.sort_unstable();
@@ -61,14 +61,16 @@ fn words_of(path: &str, schema: &Value, types: &mut Types) -> Result<Vec<String>
         }
         "object" => {
             let fields = fields_of(path, schema, types)?;
-            types.insert(path.to_owned(), (std::mem::take(&mut of_type), fields));
+            types.insert(path.to_owned(), (std::mem::take(&mut type_words), fields));
             vec![path.to_owned()]
         }
         other => vec![other.to_owned()],
     };
     words.extend(limits);
-    if !of_type.is_empty() || words.iter().any(|word| word.is_empty() || word.contains(' ')) {
-        return Err(format!("{path}: {words:?} and {of_type:?} are not in the table").into());
+    if !type_words.is_empty() || words.iter().any(|word| word.is_empty() || word.contains(' ')) {
+        return Err(
+            format!("{path}: the table has no form for {words:?} and {type_words:?}").into()
+        );
     }
     Ok(words)
 }
@@ -104,7 +106,8 @@ fn rule(rule: &Value) -> Result<String, Failed> {
         let (value, rest) = rest.split_once("') == has(self.")?;
         Some((field, value, rest.strip_suffix(')')?))
     });
-    let (field, value, required) = parts.ok_or_else(|| format!("{rule} is not in the table"))?;
+    let (field, value, required) =
+        parts.ok_or_else(|| format!("the table has no form for the rule {rule}"))?;
     let message = format!("{required} is required when {field} is {value} and forbidden otherwise");
     if *rule != json!({"rule": rule["rule"], "message": message}) {
         return Err(format!("a rule has more than its usual message: {rule}").into());

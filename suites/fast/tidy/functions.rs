@@ -11,7 +11,7 @@ pub(crate) struct Outline {
     pub(crate) functions: Vec<Function>,
     /// The lines of items that are compiled for tests only.
     pub(crate) tests: Vec<RangeInclusive<usize>>,
-    /// Whether the visited item is compiled for tests only.
+    /// True if the visited item is compiled for tests only.
     in_tests: bool,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Function {
     pub(crate) lines: usize,
     /// The number of its parameters that are tuples or take a tuple apart.
     pub(crate) tuple_parameters: usize,
-    /// Whether it is compiled for tests only.
+    /// True if it is compiled for tests only.
     pub(crate) is_test: bool,
 }
 

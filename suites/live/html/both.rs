@@ -3,14 +3,15 @@
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
 use kube_lockstep_sim::run::recommender::RecommenderRun;
-use kube_lockstep_sim::run::{ControllerRun, HpaRun, Outcome, Verdict, free_run};
+use kube_lockstep_sim::run::{ControllerRun, Outcome, Verdict, free_run};
 use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 use libtest_mimic::Failed;
 use roxmltree::{Document, Node};
 
 use super::recommender::{check_figure as check_vpa, target_of_cpu};
 use super::{
-    check_figure, data, page, page_of, parse, run, sections, support, text, ticks, with_class,
+    check_figure, data, hpa_run, page, page_of, parse, run, sections, support, text, ticks,
+    with_class,
 };
 
 /// A fixture in which the VPA replaces pods, and the HPA adds some.
@@ -66,9 +67,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
         trace: RecommenderTrace::default(),
         snapshots: vpa.snapshots().to_vec(),
     });
-    let derivations = free.ticks.iter().map(|tick| Some(tick.derivation.clone())).collect();
-    let hpa = ControllerRun::Hpa(HpaRun { scenario, trace: free.trace, derivations });
-    outcome.controllers = vec![hpa, recommender];
+    outcome.controllers = vec![hpa_run(&scenario, &free), recommender];
     let page = page_of(outcome)?;
     let document = parse(&page)?;
     let [hpas, vpas] = figures(&document);

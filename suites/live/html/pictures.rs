@@ -1,10 +1,10 @@
 //! Screenshots of pages, compared with those in `docs/images`.
 //!
-//! The fonts of machines differ, so that only charts are compared by their pixels, without the labels
-//! in them: the places of charts and labels are stored in the picture, so that they are found where
-//! other fonts move them to. The texts of the page outside its charts are stored too, and compared. The
-//! browser is asked whether the layout has faults: texts and charts outside the page, clipped or
-//! overlapping texts, and marks that differ from their keys.
+//! Machines have different fonts, so only charts are compared by their pixels, without their
+//! labels. Other fonts move charts and labels: a picture therefore contains their places, and the
+//! texts of the page outside its charts, which are compared as well. A script in the browser finds
+//! faults of the layout: texts and charts outside the page, clipped or overlapping texts, and marks
+//! that differ from their keys.
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
@@ -29,7 +29,7 @@ struct Shot {
     name: &'static str,
     width: u32,
     theme: Theme,
-    /// Whether the panel is scrolled to.
+    /// True if the panel is scrolled to.
     of_panel: bool,
 }
 

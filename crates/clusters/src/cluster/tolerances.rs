@@ -169,6 +169,6 @@ mod tests {
             std::fs::write(path, written).expect("the document can be written");
             return;
         }
-        assert_eq!(text, written, "run `cargo xtask docs --all`");
+        assert_eq!(text, written, "run `cargo xtask docs --clusters`");
     }
 }

@@ -117,7 +117,7 @@ impl Artifact {
         }
     }
 
-    /// Returns true if it is built from this file of the sources.
+    /// Returns true if the program is built from this source file.
     pub(super) fn includes(self, file: &Path) -> bool {
         let owners = [
             ("controlplane", Artifact::ControlPlane),
@@ -130,7 +130,7 @@ impl Artifact {
             Artifact::RecommenderProgram => Artifact::Recommender,
             other => other,
         };
-        // All programs are built with the files that are in no folder.
+        // All programs are built with the files in the top folder.
         file.components().count() == 1 || owner.map_or(Artifact::Host, |(_, owner)| owner) == uses
     }
 }

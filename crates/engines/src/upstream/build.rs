@@ -25,13 +25,13 @@ use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
 
-/// Whether programs are built, and how a build is stopped.
+/// The settings of builds, and the way to stop them.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BuildOptions {
     /// Cancelled to stop a build.
     pub stop: CancellationToken,
-    /// Whether a program that is not in the cache folder is an error.
+    /// True if a program that is not in the cache folder is an error.
     pub only_cached: bool,
 }
 
@@ -249,7 +249,7 @@ pub fn sources_hash(artifact: Artifact, release: impl Into<MinorVersion>) -> Str
         }
         hash.update(path.as_bytes());
         hash.update([0]);
-        // A file that can't be read can't be written for Go either, and the build reports it.
+        // The build reports a file that can't be read.
         hash.update(UPSTREAM.read(path).unwrap_or_default());
         hash.update([0]);
     }

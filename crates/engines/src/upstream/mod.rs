@@ -47,7 +47,7 @@ pub struct Upstream {
     name: Arc<str>,
     program: PathBuf,
     release: Release,
-    /// Whether the program may report any release.
+    /// True if the program may report any release.
     any_release: bool,
     limit: Duration,
     /// Whether the recommenders beside the controller are built.
@@ -194,7 +194,7 @@ impl Engine for Upstream {
         })
     }
 
-    /// Does not wait for the answer, so that the first steps are predicted meanwhile.
+    /// Does not wait for the answer: the model predicts the first steps in the meantime.
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         if self.has_observed_all_metrics && !scenario.observed.all_metrics {
             self.process = None;

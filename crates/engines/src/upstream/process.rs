@@ -41,7 +41,7 @@ const MAX_ANSWER: usize = 16 << 20;
 /// The size of a read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// The number of bytes of queued requests that are written before an answer is waited for.
+/// The number of bytes of queued requests that are written without waiting for an answer.
 const BATCH: usize = 4 * 1024;
 
 /// A running engine program.
@@ -106,8 +106,8 @@ impl Process {
         })
     }
 
-    /// Queues a request. A full batch is written if the pipe has room for it, so that the program
-    /// works in the meantime. The rest is written while waiting for an answer.
+    /// Queues a request. If the queue has grown by a batch, writes as much as fits in the pipe, so
+    /// that the program can start. [`receive`](Self::receive) writes the rest.
     pub(super) fn send(&mut self, request: &impl Serialize) -> Result<(), EngineError> {
         let full_batches = self.outgoing.len() / BATCH;
         if let Err(error) = serde_json::to_writer(&mut self.outgoing, request) {
@@ -120,7 +120,7 @@ impl Process {
         Ok(())
     }
 
-    /// Writes as many of the queued requests as the pipe has room for.
+    /// Writes as much of the queue as fits in the pipe.
     pub(super) fn write_without_waiting(&mut self) {
         let Process { runtime, input, outgoing, .. } = self;
         let written = runtime.block_on(async {
@@ -174,7 +174,7 @@ impl Process {
     }
 
     /// Writes queued requests and reads available output, so that neither side blocks the other.
-    /// The requests come first: the program processes them while this process reads its answers.
+    /// Requests are written first: the program processes them while this process reads answers.
     fn exchange(&mut self, deadline: Instant) -> Result<(), EngineError> {
         if self.taken > 0 {
             self.incoming.drain(..self.taken);

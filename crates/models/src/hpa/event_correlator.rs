@@ -201,7 +201,7 @@ impl HpaEvents {
 }
 
 impl SimilarEvents {
-    /// Whether an event with this message is combined with others; `None` if it is left to chance.
+    /// Returns true if an event with this message is combined with others, or `None` if it is random.
     ///
     /// Upstream: EventAggregator.EventAggregate
     fn is_combined(&mut self, message: &str, at: Time) -> Option<bool> {
@@ -279,7 +279,7 @@ impl Count {
 }
 
 impl KeptMessages {
-    /// Whether a message is kept; `None` if it is unknown.
+    /// Returns true if a message is kept, or `None` if it is unknown.
     fn keeps(&self, message: &str) -> Option<bool> {
         let is_known = self.certain.len() >= self.size || !self.possible.contains(message);
         if self.certain.contains(message) {

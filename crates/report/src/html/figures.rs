@@ -19,7 +19,7 @@ use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
 use kube_lockstep_sim::run::{FreeRun, Outcome};
 
-/// The controllers of a run that are drawn.
+/// The runs of the controllers of a scenario, which share an axis of time.
 pub(super) struct Figures<'a> {
     hpa: Option<Run<'a>>,
     vpa: Option<VpaRun<'a>>,
@@ -27,7 +27,6 @@ pub(super) struct Figures<'a> {
 }
 
 impl<'a> Figures<'a> {
-    /// The end of the axis of time is the same for both.
     fn new(mut hpa: Option<Run<'a>>, mut vpa: Option<VpaRun<'a>>, detail: Detail) -> Figures<'a> {
         if let (Some(hpa), Some(vpa)) = (&mut hpa, &mut vpa) {
             let end = hpa.end.max(vpa.end);
@@ -64,7 +63,7 @@ impl<'a> Figures<'a> {
         Figures::new(None, vpa, detail)
     }
 
-    /// With a mark of the first tick of the HPA controller that differs from another run.
+    /// Adds a mark at the first tick of the HPA controller that differs from another run.
     pub(super) fn marked(mut self, mark: &Mark<'a>) -> Figures<'a> {
         if let Some(run) = &mut self.hpa {
             run.mark = Some(mark.clone());
@@ -88,7 +87,7 @@ impl<'a> Figures<'a> {
         timelines.iter().map(|it| chart::all(it, self.detail).into_string()).collect()
     }
 
-    /// The numbers of ticks and changes, for the facts of a scenario.
+    /// The numbers of ticks and changes, for the line with the facts of a scenario.
     pub(super) fn counts(&self) -> String {
         let hpa = self.hpa.as_ref().map(|run| {
             let ticks = counted(run.ticks.len(), "tick");

@@ -38,7 +38,7 @@ pub(super) struct Section {
     timelines: String,
     /// The data of the panels of the timelines, as JSON.
     panels: String,
-    /// Whether the timelines are shown, or a note.
+    /// True if the timelines are shown; otherwise, a note takes their place.
     shows_timelines: bool,
 }
 
@@ -119,7 +119,7 @@ pub(super) struct Prediction<'a> {
     notes: &'a [Note],
 }
 
-/// What a section shows of a scenario, apart from figures.
+/// The contents of a section, apart from its figures.
 struct Head {
     id: String,
     requirement: String,

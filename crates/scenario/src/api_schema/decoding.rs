@@ -1,5 +1,6 @@
-//! What an API server does not decode: unknown fields, fields that are set twice, and, of built-in
-//! objects, values of other types. A CRD's schema rejects the latter instead.
+//! The errors of an API server that decodes an object: unknown fields, fields that are set twice,
+//! and, for built-in objects, values of the wrong type. For custom resources, the schema rejects
+//! these.
 
 use std::collections::HashSet;
 
@@ -79,7 +80,7 @@ impl Decoder<'_> {
         self.problems.add(problem.with_hint(hint));
     }
 
-    /// Checks a value. `type_`: None if the table has no type for it.
+    /// Checks a value. `type_` is None if the tables have no type for the value.
     fn value(&mut self, node: &Node, type_: Option<&'static str>, at: &FieldPosition) {
         let shape = type_.map(Shape::of);
         if node.is_null() || matches!(shape, Some(Shape::Any)) {

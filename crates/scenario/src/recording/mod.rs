@@ -125,11 +125,11 @@ pub struct Recording {
     path: String,
     /// The number of series by pod, which may be more than the pods: pods are replaced.
     by_pod: Option<usize>,
-    /// Whether series with and without the label `container` are added up.
+    /// True if series with and without the label `container` are added up.
     mixes_containers: bool,
     /// The gaps within the series, if there are several series.
     partial_gap: Option<PartialGap>,
-    /// Whether the values rise like those of a counter.
+    /// True if the values rise like those of a counter.
     rises_like_a_counter: bool,
     /// The first time, if it has no time zone.
     without_zone: Option<String>,

@@ -48,7 +48,7 @@ use super::vpa::is_vpa;
 use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::time::Span;
 
-/// Reads other files: `hpa.file`, and recorded signals.
+/// Reads the files that a scenario names: `hpa.file`, and recorded signals.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     /// Reads a file.

@@ -26,9 +26,9 @@ pub(super) struct Recordings<'a> {
     parsed: Vec<Parsed>,
     clock: Clock,
     until: Time,
-    /// Whether the usage of a container may be recorded by pod.
+    /// True if the usage of a container may be recorded by pod.
     by_pod_in_containers: bool,
-    /// Whether values that only rise may be those of a counter. Memory is none.
+    /// True if values that only rise may be those of a counter, which memory is not.
     may_be_counter: bool,
     notes: Vec<Diagnostic>,
 }

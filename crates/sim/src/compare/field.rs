@@ -10,7 +10,8 @@ use kube_autoscaler_models::api::ConditionType;
 use kube_autoscaler_models::vpa::{ObjectName, Resource};
 use kube_lockstep_scenario::vpa::VpaValue;
 
-/// A compared field. Its text is the name that the API gives it.
+/// A compared field. Its text is its name in reports: for a field of an object, the path in the
+/// API.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub enum FieldPath {
@@ -26,15 +27,15 @@ pub enum FieldPath {
     ControllerMetric(String),
     /// An amount that a VPA recommends: `default/web target.cpu of app`.
     Amount(AmountField),
-    /// Another field of an object of a VPA: `default/web conditions`.
-    OfObject(ObjectName, Cow<'static, str>),
-    /// The pods that the updater evicts or updates.
+    /// Another field of a VPA or a checkpoint: `default/web conditions`.
+    Object(ObjectName, Cow<'static, str>),
+    /// The pods that the updater evicts or resizes, in order.
     UpdatedPods,
-    /// The requests of a pod that the updater updates, by its name.
+    /// The requests that the updater sets in a pod, by the name of the pod.
     UpdatedRequests(String),
-    /// The requests of a pod that the admission controller admits, by its name.
+    /// The requests that the admission controller sets in a new pod, by the name of the pod.
     AdmittedRequests(String),
-    /// Any other field, or one that was read from a file of results.
+    /// Any other field, and most fields that are read from a file of results.
     Named(Cow<'static, str>),
 }
 
@@ -43,7 +44,7 @@ pub enum FieldPath {
 pub enum ApiField {
     /// When the server answered.
     At,
-    /// Whether the HPA is stored, refused or deleted.
+    /// The kind of answer: the HPA is stored, refused or deleted.
     Outcome,
     /// The name of the HPA.
     Name,
@@ -56,11 +57,11 @@ pub enum ApiField {
 /// The compared fields of a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConditionField {
-    /// True or false.
+    /// `True`, `False` or `Unknown`.
     Status,
-    /// For programs.
+    /// One word, for programs.
     Reason,
-    /// For users.
+    /// A sentence, for users.
     Message,
     /// When the status last changed.
     LastTransitionTime,
@@ -69,7 +70,7 @@ pub enum ConditionField {
 /// The lists of a reconcile that are compared entry by entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EntryList {
-    /// The written replicas.
+    /// The replicas that are written to the scale.
     ScaleWrites,
     /// The bodies of writes of a scale.
     SentScales,
@@ -110,7 +111,7 @@ impl FieldPath {
             FieldPath::Amount(AmountField { value, resource, .. }) => {
                 format!("{}.{}", value.name(), resource.name()).into()
             }
-            FieldPath::OfObject(_, field) => Cow::Borrowed(field),
+            FieldPath::Object(_, field) => Cow::Borrowed(field),
             FieldPath::UpdatedRequests(_) => "updater: requests".into(),
             FieldPath::AdmittedRequests(_) => "admission: requests".into(),
             other => other.to_string().into(),
@@ -131,7 +132,7 @@ impl Display for FieldPath {
             FieldPath::Amount(AmountField { vpa, container, value, resource }) => {
                 write!(f, "{vpa} {}.{} of {container}", value.name(), resource.name())
             }
-            FieldPath::OfObject(object, field) => write!(f, "{object} {field}"),
+            FieldPath::Object(object, field) => write!(f, "{object} {field}"),
             FieldPath::UpdatedPods => f.write_str("updater: changes of pods"),
             FieldPath::UpdatedRequests(pod) => write!(f, "updater: requests of the pod {pod}"),
             FieldPath::AdmittedRequests(pod) => {
@@ -160,8 +161,8 @@ impl From<FieldPath> for String {
     }
 }
 
-/// Reads a field from a file of results. Apart from the fields with fixed names that reports treat
-/// differently, only its text is known.
+/// Reads a field from a file of results. Only fields that reports treat specially, and whose names
+/// are fixed, get their own variant.
 impl From<String> for FieldPath {
     fn from(text: String) -> FieldPath {
         if let Some(field) = ApiField::ALL.into_iter().find(|field| field.name() == text) {
@@ -248,7 +249,7 @@ mod tests {
                 "lowerBound.cpu".into(),
             ),
             (
-                FieldPath::OfObject(vpa, "conditions".into()),
+                FieldPath::Object(vpa, "conditions".into()),
                 "default/web conditions",
                 "conditions".into(),
             ),

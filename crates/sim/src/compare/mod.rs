@@ -25,7 +25,7 @@ use kube_autoscaler_models::time::Time;
 /// A field with different values in two observations.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FieldDifference {
-    /// The field.
+    /// The compared field.
     pub field: FieldPath,
     /// The value from the model.
     pub model: String,
@@ -34,7 +34,7 @@ pub struct FieldDifference {
 }
 
 impl FieldDifference {
-    /// A difference of two values, as text.
+    /// A difference of two values, which are given as text.
     pub fn new(
         field: impl Into<FieldPath>,
         model: impl Into<String>,
@@ -66,15 +66,15 @@ pub enum Controller {
 /// The first tick where model and engine differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The controller that is not as its model.
+    /// The controller that differs from its model.
     pub controller: Controller,
-    /// The number of the controller's tick, from 1. 0 is before the first tick (API defaulting and
-    /// validation), or for a controller without ticks.
+    /// The number of the controller's tick, from 1; 0 before the first tick (API defaulting and
+    /// validation), and for a controller without ticks.
     pub tick: usize,
     /// The time.
     pub at: Time,
-    /// The number of ticks of the HPA controller so far, if another controller of a scenario with
-    /// an HPA diverges.
+    /// The number of ticks of the HPA controller so far, if the scenario has an HPA and another
+    /// controller diverges.
     pub ticks_of_hpa: Option<usize>,
     /// All fields that differ.
     pub fields: Vec<FieldDifference>,
@@ -83,7 +83,7 @@ pub struct Divergence {
 }
 
 impl Divergence {
-    /// A divergence of the only or main controller of a scenario.
+    /// A divergence of the main controller of a scenario, with an unknown derivation.
     #[must_use]
     pub fn new(
         controller: Controller,
@@ -94,14 +94,15 @@ impl Divergence {
         Divergence { controller, tick, at, ticks_of_hpa: None, fields, why: String::new() }
     }
 
-    /// The tick of the scenario's main controller: of the HPA controller, if there is an HPA.
+    /// The tick of the main controller of the scenario, which is the HPA controller if there is
+    /// one.
     #[must_use]
     pub fn scenario_tick(&self) -> usize {
         self.ticks_of_hpa.unwrap_or(self.tick)
     }
 
-    /// The text before the names of fields: `run 3 of the recommender: ` if the main controller is
-    /// another one.
+    /// The text before the names of fields: `run 3 of the recommender: ` beside an HPA, otherwise
+    /// empty.
     #[must_use]
     pub fn prefix(&self) -> String {
         match (self.controller, self.ticks_of_hpa) {
@@ -110,7 +111,7 @@ impl Divergence {
         }
     }
 
-    /// The fields as reports for the whole scenario name them.
+    /// The fields that differ, with the [prefix](Self::prefix) in their names.
     pub fn named_fields(&self) -> impl Iterator<Item = FieldDifference> {
         let prefix = self.prefix();
         self.fields.iter().map(move |difference| match &*prefix {
@@ -122,7 +123,7 @@ impl Divergence {
         })
     }
 
-    /// Returns true if only the API server's answers to users differ, not the ticks.
+    /// Returns true if only answers of the API server to users differ.
     #[must_use]
     pub fn is_api_answer(&self) -> bool {
         self.fields.iter().all(|difference| matches!(difference.field, FieldPath::Api(_)))

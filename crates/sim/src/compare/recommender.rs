@@ -161,7 +161,7 @@ impl Differences {
     ) {
         let [model, observed] = values;
         if model != observed {
-            let field = FieldPath::OfObject(object.clone(), field.into());
+            let field = FieldPath::Object(object.clone(), field.into());
             self.add(field, text(model), text(observed));
         }
     }

@@ -1,4 +1,5 @@
-//! When an expectation applies: at one tick, at all of an interval, at none, or at some.
+//! Evaluates an expectation at the ticks to which it applies: at one tick, or at all, none or some
+//! ticks of an interval.
 //!
 //! Ticks are the reconciles of the HPA controller, or the runs of the recommender.
 
@@ -9,12 +10,12 @@ use super::values::Wrong;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::When;
 
-/// A tick about which there can be expectations. Its text is its name: `tick 3 (t=30s)`.
+/// A tick with expectations. Its text is its name: `tick 3 (t=30s)`.
 pub(super) trait ExpectedTick: Display + Sized {
     /// An expectation of the values of a tick.
     type Expectation;
 
-    /// The time.
+    /// The time since the start of the scenario.
     fn at(&self) -> Time;
 
     /// The tick in results.
@@ -23,7 +24,7 @@ pub(super) trait ExpectedTick: Display + Sized {
     /// The values that are not as expected. None: all are.
     fn wrong(&self, expected: &Self::Expectation) -> Option<Wrong>;
 
-    /// The miss at a tick that meets an expectation that is never to be met.
+    /// The miss at a tick that meets a `never` expectation.
     fn unwanted(&self, expected: &Self::Expectation) -> Miss;
 
     /// The number of ticks before and after the expected one that may meet the expectation instead.
@@ -31,12 +32,12 @@ pub(super) trait ExpectedTick: Display + Sized {
         0
     }
 
-    /// Returns true if an expectation that is never to be met only limits counts.
+    /// Returns true if a `never` expectation only limits counts.
     fn is_only_count(_: &Self::Expectation) -> bool {
         false
     }
 
-    /// The first tick that exceeds a count.
+    /// The miss at the first tick that exceeds an expected count.
     fn too_often(_: &[Self], _: &Self::Expectation) -> Option<Miss> {
         None
     }
@@ -47,7 +48,7 @@ pub(super) trait ExpectedTick: Display + Sized {
     }
 }
 
-/// Why the ticks of a run, in the order of time, do not meet an expectation.
+/// Why the ticks of a run, which are sorted by time, do not meet an expectation.
 pub(super) fn unmet<T: ExpectedTick>(
     ticks: &[T],
     when: &When,
@@ -80,7 +81,7 @@ pub(super) fn unmet<T: ExpectedTick>(
     }
 }
 
-/// A single tick, or one within the tolerance; counts apply to the run up to it.
+/// Checks a tick, or the ticks within the tolerance. Counts apply to the run up to this tick.
 fn unmet_at<T: ExpectedTick>(ticks: &[T], index: usize, expected: &T::Expectation) -> Option<Miss> {
     let tick = &ticks[index];
     let Some(wrong) = tick.wrong(expected) else {

@@ -12,17 +12,17 @@ pub struct Comparison<'k> {
     hits: Vec<&'k KnownDisagreement>,
     /// The first difference from the model that is not known.
     pub divergence: Option<Divergence>,
-    /// The first difference of the run that did not wait for the engine's answers. Everything else
-    /// was found in its repetition, step by step.
+    /// The first difference in the run that did not wait for the engine's answers. The other fields
+    /// are about the repetition of this run, step by step.
     pub(super) not_repeated: Option<Divergence>,
     /// The ticks that were compared, up to and including the first divergence.
     compared: usize,
-    /// Why the rest of the run is left to chance, if it is.
+    /// Why the rest of the run is random, if it is.
     pub undetermined: Option<RandomOutcome>,
 }
 
 impl<'k> Comparison<'k> {
-    /// No difference yet.
+    /// Starts a comparison, in which only disagreements about this scenario and release are known.
     #[must_use]
     pub fn new(scenario: &str, release: &str, known: &'k [KnownDisagreement]) -> Comparison<'k> {
         Comparison {
@@ -40,18 +40,18 @@ impl<'k> Comparison<'k> {
         self.divergence.is_none() && self.hits.is_empty()
     }
 
-    /// Counts a tick that is compared. Those after the first divergence do not count.
+    /// Counts a compared tick, unless the run has already diverged.
     pub(super) fn count_tick(&mut self) {
         self.compared += usize::from(self.divergence.is_none());
     }
 
-    /// Takes back the last tick, which agreed.
+    /// Reverts the last [`count_tick`](Self::count_tick), of a tick that agreed.
     pub(super) fn uncount_tick(&mut self) {
         self.compared = self.compared.saturating_sub(1);
     }
 
-    /// Adds the differences of a tick. The first of those that no known disagreement explains are
-    /// the divergence. `why` is how the model derived its values.
+    /// Adds the differences of a tick. The divergence consists of the first differences that no
+    /// known disagreement explains. `why` returns how the model derived its values.
     pub fn found(&mut self, mut found: Divergence, why: impl FnOnce() -> String) {
         found.fields.retain(|field| {
             let known = self.known.iter().find(|known| known.explains(field));
@@ -65,7 +65,7 @@ impl<'k> Comparison<'k> {
         }
     }
 
-    /// Sets the verdict. The unmet expectations are known.
+    /// Sets the verdict. The outcome must already contain the unmet expectations.
     pub(super) fn conclude(self, outcome: &mut Outcome) {
         let hits = self.hits.iter().map(|hit| KnownHit {
             field: hit.field.clone(),

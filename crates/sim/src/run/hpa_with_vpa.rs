@@ -272,7 +272,7 @@ pub(super) struct ObservedVpa {
     scenario: Arc<VpaScenario>,
     release: VpaRelease,
     lockstep: Lockstep,
-    /// Whether the scenario ran to its end.
+    /// True if the scenario ran to its end.
     is_complete: bool,
 }
 

@@ -114,7 +114,7 @@ struct Lockstep<'a> {
     /// its new replicas. They are committed, because another reconcile of the same instant read
     /// them.
     early: VecDeque<Option<(usize, i32)>>,
-    /// Whether the release leaves parts of reconciles to chance that the scenario can reach.
+    /// True if the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
 }
 

@@ -107,7 +107,7 @@ pub struct Note {
     pub line: usize,
     /// The text.
     pub what: String,
-    /// Whether it is about how the file was read. A run of many scenarios does not print it.
+    /// True if it is about how the file was read. A run of many scenarios does not print it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_about_reading: bool,
 }

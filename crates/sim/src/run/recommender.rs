@@ -135,7 +135,7 @@ pub fn charted_recommender_run(
 pub(super) struct Keep<'e> {
     /// Selects the runs, by index, whose amounts are derived.
     pub is_explained: &'e dyn Fn(usize) -> bool,
-    /// Whether the usage that each run read is kept.
+    /// True if the usage that each run reads is kept.
     pub usage: bool,
 }
 

@@ -80,7 +80,7 @@ pub(super) type Watch<'w> = dyn FnMut(&mut Session, &ScriptStep, &Stepped) + 'w;
 
 /// The recommender and the model, side by side.
 pub struct Lockstep {
-    /// Whether snapshots contain the contents of checkpoints.
+    /// True if snapshots contain the contents of checkpoints.
     with_contents: bool,
     /// The number of ticks of the HPA controller so far, if the scenario has an HPA.
     pub(super) ticks_of_hpa: Option<usize>,

@@ -1,18 +1,18 @@
 //! Trace files: the recorded traces of a scenario on all releases.
 //!
 //! A file begins with the scenario, its hash, and the engine. A section for each behavior follows,
-//! newest release first: the builds of upstream that behave so, the hash of the trace, and the
-//! trace. The first section has the trace in full. Each other section has a patch of the trace
+//! newest release first: the builds of upstream with this behavior, the hash of the trace, and the
+//! trace. The first section contains its trace in full, and each other section a patch of the trace
 //! above it.
 //!
-//! Each line of a trace is a JSON value; see `text` and `recommender`. A long one is broken into
-//! several lines, of which all but the first and the last are indented. Between lines, commas are
-//! left out, so that the last member of a list is not special in a patch.
+//! Each line of a trace is a JSON value; see `text` and `recommender`. A long value is broken into
+//! several lines, which are indented except for the first and the last. These lines have no commas
+//! at their ends, so that a patch that adds the last member of a list changes no other line.
 //!
 //! A patch consists of hunks. A hunk begins with the places to which it applies, as `@@ 15s+7 30s`:
-//! a time, and the number of lines below the first value at this time. Lines that are removed there
-//! follow after `-`, and the lines that replace them after `+`. `-... 20 more lines` stands for
-//! removed lines, too. If no line is removed, the others are inserted before the place.
+//! a time, and the number of lines below the first value at this time. Lines with `-` follow, which
+//! are removed there, and lines with `+`, which replace them. `-... 20 more lines` removes 20 more
+//! lines. If no lines are removed, the new lines are inserted before the place.
 //!
 //! The program reads these files. Only the test suites can write them.
 
@@ -32,7 +32,7 @@ pub const RELEASE: &str = "release ";
 pub const BODY: &str = "body ";
 /// The start of a line with places of a hunk.
 pub const PLACES: &str = "@@ ";
-/// The start of a line that stands for further removed lines: their number follows.
+/// The start of a line that removes more lines: their number follows.
 pub const MORE: &str = "-... ";
 /// The end of such a line.
 pub const MORE_LINES: &str = " more lines";
@@ -55,7 +55,7 @@ struct Section {
 
 /// The change of a trace at one place.
 struct Edit {
-    /// The first line that is removed, or the line before which others are inserted, as an index.
+    /// The index of the first removed line or, if none is removed, of the line below the insertion.
     at: usize,
     /// The number of removed lines.
     removed: usize,
@@ -120,14 +120,15 @@ impl<'t> TraceFile<'t> {
     }
 
     fn patched(&self, newer: &[&'t str], section: &Section) -> Result<Vec<&'t str>, TextError> {
-        // The places of lines above the first time have none.
+        // Places above the first time are relative to the start of the trace.
         let times = times(newer).into_iter().chain([("", 0)]).collect();
         let mut edits = Vec::new();
         let mut next = section.content.start;
         while next < section.content.end {
             next = self.read_hunk(next, newer, &times, &mut edits)?;
         }
-        // Lines are inserted before a place, also if the line at this place is removed.
+        // If one edit inserts lines at a place and another removes the line there, the insertion is
+        // first.
         edits.sort_by_key(|edit: &Edit| (edit.at, edit.removed));
         let mut body = Vec::new();
         let mut kept = 0;
@@ -243,9 +244,9 @@ fn words<'t>(lines: &[&'t str], index: usize, word: &str) -> Result<(&'t str, &'
 }
 
 fn not_applicable(index: usize) -> TextError {
-    let what = "the newer releases have other lines than those that are removed here: the file was \
-                changed after it was recorded; restore it, or remove it and record the scenario \
-                again with `cargo xtask record`";
+    let what = "the patch does not apply to the trace above it: the file was changed after it was \
+                recorded; restore it, or remove it and record the scenario again with \
+                `cargo xtask record`";
     error(index, what.to_owned())
 }
 
@@ -334,8 +335,8 @@ body 3
             ("v1.36.5", "1.36", "line 17: expected a patch release such as v1.37.0 or vpa-1.8.0"),
             ("@@ 15s+2", "@@ 16s+2", "line 26: there is no line 16s+2"),
             ("@@ 0s+1 15s+1\n", "", "line 20: expected a line that begins with `@@ `"),
-            ("{\"a\":1}", "{\"a\":4}", "line 21: the newer releases have other lines than"),
-            ("-... 3", "-... 99", "line 25: the newer releases have other lines than"),
+            ("{\"a\":1}", "{\"a\":4}", "line 21: the patch does not apply"),
+            ("-... 3", "-... 99", "line 25: the patch does not apply"),
         ] {
             let text = FILE.replacen(from, to, 1);
             let found = traces(&text).expect_err(error);

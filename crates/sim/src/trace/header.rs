@@ -61,7 +61,7 @@ pub struct Build {
 /// A patch release of Kubernetes or of the Vertical Pod Autoscaler: `v1.36.3`, `vpa-1.8.0`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {
-    /// The project that released it.
+    /// The project of the release.
     pub project: Project,
     /// `1.36` in `v1.36.3`.
     pub release: MinorVersion,
@@ -81,7 +81,7 @@ pub enum Project {
 impl Project {
     const ALL: [Project; 2] = [Project::Kubernetes, Project::Vpa];
 
-    /// The text before the number of a version.
+    /// The text before the number in a version: `v` or `vpa-`.
     fn prefix(self) -> &'static str {
         match self {
             Project::Kubernetes => "v",
@@ -91,7 +91,7 @@ impl Project {
 }
 
 impl Version {
-    /// The name of the version in its own project: `v1.8.0`.
+    /// The tag without the name of the project: `v1.8.0`.
     #[must_use]
     pub fn tag(self) -> String {
         format!("v{}.{}", self.release, self.patch)

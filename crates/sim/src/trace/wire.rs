@@ -182,7 +182,7 @@ pub struct Log {
     namespace: Arc<str>,
     /// The names of the scenario's HPAs.
     hpas: Vec<Arc<str>>,
-    /// Whether several reconciles may be in progress. The log then names the HPA of each action.
+    /// True if several reconciles may be in progress. The log then names the HPA of each action.
     interleaved: bool,
     /// True if requests that send events must have all of [`EVENT_METADATA`].
     requires_metadata: bool,

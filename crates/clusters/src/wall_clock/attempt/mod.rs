@@ -70,9 +70,9 @@ struct WallClockRun<'a> {
     custom: Option<Scope>,
     /// The delay of a custom controller's first reconcile, which delays the whole scenario.
     late: Span,
-    /// Whether the controller retries a write of the scale after a conflict.
+    /// True if the controller retries a write of the scale after a conflict.
     retries_conflicts: bool,
-    /// Whether the controller wrote replicas without the scale subresource.
+    /// True if the controller wrote replicas without the scale subresource.
     direct: bool,
     /// The events that each reconcile should have written, and its index in the trace if it was
     /// observed.
