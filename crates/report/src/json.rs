@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(
             written,
             concat!(
-                r#"{"controller":"recommender","run":3,"tick":12,"at":"3m0s","fields":[{"field":"#,
+                r#"{"controller":"recommender","run":3,"tick":12,"at":"3m","fields":[{"field":"#,
                 r#""run 3 of the recommender: default/web target.cpu of app","#,
                 r#""model":"296m","upstream":"300m"}],"why":""}"#
             )
