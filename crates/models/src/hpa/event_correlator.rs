@@ -201,7 +201,8 @@ impl HpaEvents {
 }
 
 impl SimilarEvents {
-    /// Returns true if an event with this message is combined with others, or `None` if it is random.
+    /// Returns true if an event with this message is combined with others, or `None` if that is
+    /// random.
     ///
     /// Upstream: EventAggregator.EventAggregate
     fn is_combined(&mut self, message: &str, at: Time) -> Option<bool> {

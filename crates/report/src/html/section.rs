@@ -57,7 +57,12 @@ enum ChangedRuns<'a> {
     /// Of the HPA controller, with the recommender if there is one.
     Hpa { scenario: &'a Arc<Scenario>, runs: Box<[FreeRun; 2]> },
     /// Of the recommender alone.
-    Vpa { scenario: &'a VpaScenario, releases: [VpaRelease; 2], runs: Box<[FreeRecommenderRun; 2]> },
+    Vpa {
+        scenario: &'a VpaScenario,
+        /// The releases of the VPA.
+        releases: [VpaRelease; 2],
+        runs: Box<[FreeRecommenderRun; 2]>,
+    },
 }
 
 impl<'a> ChangeOf<'a> {
