@@ -1,7 +1,7 @@
 //! Traces: the observations of a scenario, one [`Observation`] per tick.
 //!
 //! [`wire`] reads the answers of the engine protocol. [`text`] and [`recommender`] are the forms in
-//! which upstream's traces are recorded, and [`file`] is the file with those of a scenario. Traces
+//! which upstream's traces are recorded, and `file` is the file with those of a scenario. Traces
 //! are not compared here.
 
 pub mod file;
