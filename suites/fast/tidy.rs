@@ -153,8 +153,7 @@ fn tests_enable_no_other_features_of_dependencies_than_the_default_build() {
     let other: Vec<&String> = default.difference(&tests).collect();
     assert!(
         other.is_empty(),
-        "dependencies that tests compile with more features; see \"shared with the tests\" in \
-         Cargo.toml: {other:#?}"
+        "dependencies that tests compile with more features; see `resolver` in Cargo.toml: {other:#?}"
     );
 }
 
