@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::Note;
 use super::comparison::Comparison;
 use super::hpa_with_vpa::ObservedVpa;
-use super::pod_decisions::ComparedPodDecisions;
 use super::predicted::Predicted;
 use crate::compare::{self, ApiField, Controller, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::sent_events::SentEvents;
@@ -30,8 +29,6 @@ pub struct Findings<'k> {
     pub(crate) notes: Vec<Note>,
     /// The actions of the VPA, if the scenario has one.
     pub(super) vpa: Option<Box<ObservedVpa>>,
-    /// The decisions of the updater and the admission controller, if they were compared.
-    pub(super) pod_decisions: Option<ComparedPodDecisions>,
     /// The rules of the release.
     rules: Rules,
     /// Predicts the requests that send events, if they are observed.
@@ -48,7 +45,6 @@ impl<'k> Findings<'k> {
             external_scales: Vec::new(),
             notes: Vec::new(),
             vpa: None,
-            pod_decisions: None,
             rules: Rules::default(),
             sent_events: None,
         }

@@ -725,14 +725,13 @@ pub fn conclude(
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.scenario_tick()),
         None => 0,
     };
-    let Findings { comparison, trace, derivations, notes, vpa, pod_decisions, .. } = findings;
+    let Findings { comparison, trace, derivations, notes, vpa, .. } = findings;
     // On a cluster, the scenario is faster than written.
     let run = HpaRun { scenario: scenario.clone(), trace, derivations };
     outcome.controllers = vec![ControllerRun::Hpa(run)];
     if let Some(vpa) = vpa {
         (*vpa).conclude(outcome, scenario, release);
     }
-    outcome.controllers.extend(pod_decisions.map(ControllerRun::PodDecisions));
     outcome.notes = notes;
     comparison.conclude(outcome);
 }

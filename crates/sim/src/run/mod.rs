@@ -34,7 +34,6 @@ pub use hpa_with_vpa::VpaRun;
 pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
 };
-pub use pod_decisions::ComparedPodDecisions;
 pub use random::{RandomCause, RandomOutcome};
 pub use recommender::RecommenderRun;
 pub use shard::Shard;
@@ -207,8 +206,6 @@ pub enum ControllerRun {
     Hpa(HpaRun),
     /// The recommender of the VPA.
     Recommender(RecommenderRun),
-    /// The updater of the VPA, and its admission controller.
-    PodDecisions(ComparedPodDecisions),
 }
 
 /// A run of the HPA controller in a scenario.

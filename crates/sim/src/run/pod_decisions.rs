@@ -16,13 +16,6 @@ use kube_autoscaler_models::vpa::updater::{PodUpdate, Updater};
 const WHY: &str = "a decision of the VPA's simulated updater or admission controller, compared \
                    after the run";
 
-/// The decisions of the updater and the admission controller in a run.
-#[derive(Clone, Debug, Default)]
-pub struct ComparedPodDecisions {
-    /// The number of decisions about which upstream's code was asked.
-    pub compared: usize,
-}
-
 /// Compares the decisions up to the first that upstream would not have made.
 ///
 /// # Errors
@@ -33,7 +26,6 @@ pub(super) fn compare(
     engine: &mut dyn UpdaterEngine,
     findings: &mut Findings<'_>,
 ) -> Result<(), EngineError> {
-    let mut decisions = ComparedPodDecisions::default();
     for (updater, decision) in world.pod_decisions() {
         // The decisions after a divergence of a controller are not those of upstream's cluster.
         if findings.comparison.divergence.is_some() {
@@ -48,14 +40,12 @@ pub(super) fn compare(
                 engine.run(std::slice::from_ref(&run))?.pop().unwrap_or_default()
             }
         };
-        decisions.compared += 1;
         let fields = Vec::from_iter(difference(workload, &updater, decision, &answer));
         let earlier = findings.trace.ticks.iter().filter(|tick| tick.at < decision.at).count();
         let found = Divergence::new(Controller::Updater, 0, decision.at, fields);
         let found = Divergence { ticks_of_hpa: Some(earlier), ..found };
         findings.comparison.found(found, || WHY.to_owned());
     }
-    findings.pod_decisions = Some(decisions);
     Ok(())
 }
 
