@@ -58,8 +58,30 @@ type queueChanges struct {
 }
 
 // provide makes all queues that are created afterwards report their metrics. Upstream allows one
-// provider per process, and each queue then wakes up twice per second.
+// provider per process.
 func (s *workQueueSeries) provide() { workqueue.SetProvider(queueMetrics{}) }
+
+// calm makes the queue of a new controller update the gauges of unfinished work, which are not
+// observed, once per hour instead of twice per second: in virtual time, the timer would take a third
+// of the time of a reconcile every 15 seconds. The period has an effect because the goroutine that
+// reads it has not run yet; it must end before a session does, at its next tick.
+func calm(controller any) {
+	queue := privateField(controller, "queue")
+	for queue.Kind() == reflect.Interface || queue.Kind() == reflect.Pointer {
+		queue = queue.Elem()
+		if queue.Kind() != reflect.Struct {
+			continue
+		}
+		if queue.FieldByName(unfinishedWorkPeriod).IsValid() {
+			privateField(queue.Addr().Interface(), unfinishedWorkPeriod).SetInt(int64(time.Hour))
+			return
+		}
+		// A queue with delays or limits embeds another one.
+		queue = queue.Field(0)
+	}
+}
+
+const unfinishedWorkPeriod = "unfinishedWorkUpdatePeriod"
 
 // start makes all series begin anew, as in a new process.
 func (s *workQueueSeries) start(isReported, byTurns bool) {
