@@ -21,7 +21,7 @@ use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::metrics::Metrics;
-use kube_lockstep_scenario::raw::{AnyManifest, ScenarioFile, Workload};
+use kube_lockstep_scenario::raw::{AnyManifest, Controller, ScenarioFile, Workload};
 use kube_lockstep_scenario::resolve::{Reader, recorded_length, usual_pod};
 use kube_lockstep_scenario::workload::ScaleDownOrder;
 use kube_lockstep_scenario::write;
@@ -314,7 +314,7 @@ fn fields_of(
         api_version: API_VERSION.to_owned(),
         kind: "Scenario".to_owned(),
         requirement: requirement(group),
-        controller: options.flags.field(),
+        controller: Controller::with_flags(options.flags.clone()),
         hpa: if hpas.len() == 1 { hpas.pop() } else { None },
         hpas,
         workload,

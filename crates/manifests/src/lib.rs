@@ -4,7 +4,6 @@
 //! [`parse`](kube_lockstep_scenario::parse) reads like any other. Errors in manifests are found
 //! here, at their positions in the manifest.
 
-mod controller_flags;
 mod group;
 mod hpa;
 mod load;
@@ -23,7 +22,6 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-pub use self::controller_flags::{ControllerFlags, FlagFields};
 use self::group::{Group, Sources, draft_hpas};
 use self::hpa::Hpa;
 pub use self::hpa::HpaManifest;
@@ -34,6 +32,7 @@ use self::recommender::{Vpa, read_vpa};
 use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
 use self::target::{DraftTarget, check_containers_of_all, find_target};
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::FlagValues;
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::resolve::Reader;
@@ -61,7 +60,7 @@ pub struct DraftOptions {
     /// pods.
     pub until: Option<Span>,
     /// Flags of the kube-controller-manager, for HPAs.
-    pub flags: ControllerFlags,
+    pub flags: FlagValues,
     /// True if the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
 }

@@ -9,96 +9,169 @@ use serde::Serialize;
 
 use super::time::Span;
 
-/// Flags of the kube-controller-manager. `Default` gives the defaults of the newest release. The
-/// JSON form belongs to the engine protocol.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Flags {
-    /// `--horizontal-pod-autoscaler-sync-period`: the time between two reconciles of an HPA.
-    pub sync_period: Span,
-    /// `--horizontal-pod-autoscaler-downscale-stabilization`.
-    pub downscale_stabilization: Span,
-    /// `--horizontal-pod-autoscaler-tolerance`: the distance of a ratio from 1 that has no effect.
-    pub tolerance: f64,
-    /// `--horizontal-pod-autoscaler-cpu-initialization-period`.
-    pub cpu_initialization_period: Span,
-    /// `--horizontal-pod-autoscaler-initial-readiness-delay`.
-    pub initial_readiness_delay: Span,
-    /// `--horizontal-pod-autoscaler-upscale-delay`: the time after a change of the replicas in
-    /// which the target is not scaled up. Only older releases use it; later ones accept and ignore
-    /// it.
-    pub upscale_delay: Span,
-    /// `--horizontal-pod-autoscaler-downscale-delay`: the time after a change of the replicas in
-    /// which the target is not scaled down. Only older releases use it.
-    pub downscale_delay: Span,
-    /// `--concurrent-horizontal-pod-autoscaler-syncs`: the number of workers. An HPA is never
-    /// reconciled twice at the same time, so the number has no observable effect on a single HPA.
-    #[serde(rename = "concurrent-horizontal-pod-autoscaler-syncs")]
-    pub concurrent_syncs: i32,
+/// Defines the flags of the kube-controller-manager that the HPA controller reads: for each flag
+/// its description for users, its field with type and default, and upstream's name.
+macro_rules! flags {
+    ($(
+        $(#[doc = $description:literal])+
+        $flag:ident $(#[$serde:meta])? $field:ident: $type:ty = $default:expr, $name:literal;
+    )+) => {
+        /// Flags of the kube-controller-manager. `Default` gives the defaults of the newest
+        /// release. The JSON form belongs to the engine protocol.
+        #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub struct Flags {
+            $(
+                #[doc = concat!("`--", $name, "`.")]
+                $(#[doc = $description])+
+                $(#[$serde])?
+                pub $field: $type,
+            )+
+        }
+
+        impl Default for Flags {
+            fn default() -> Flags {
+                Flags { $($field: $default,)+ }
+            }
+        }
+
+        impl Flags {
+            /// The value of a flag.
+            #[must_use]
+            pub fn get(&self, flag: Flag) -> FlagValue {
+                match flag {
+                    $(Flag::$flag => self.$field.into(),)+
+                }
+            }
+
+            /// Sets a flag. Values of another type than the flag's are ignored.
+            pub fn set(&mut self, flag: Flag, value: FlagValue) {
+                match flag {
+                    $(Flag::$flag => value.store(&mut self.$field),)+
+                }
+            }
+        }
+
+        /// A flag of the kube-controller-manager that the HPA controller reads.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Flag {
+            $(
+                #[doc = concat!("[`Flags::", stringify!($field), "`].")]
+                $flag,
+            )+
+        }
+
+        impl Flag {
+            /// All flags.
+            pub const ALL: [Flag; Flag::NAMES.len()] = [$(Flag::$flag),+];
+            /// Upstream's names of all flags, without the leading dashes.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The meaning of the flag and its default, in one line.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Flag::$flag => concat!($($description),+).trim_start(),)+
+                }
+            }
+        }
+    };
 }
 
-impl Default for Flags {
-    fn default() -> Flags {
-        Flags {
-            sync_period: Span::from_secs(15),
-            downscale_stabilization: Span::from_mins(5),
-            tolerance: 0.1,
-            cpu_initialization_period: Span::from_mins(5),
-            initial_readiness_delay: Span::from_secs(30),
-            upscale_delay: Span::from_mins(3),
-            downscale_delay: Span::from_mins(5),
-            concurrent_syncs: 5,
+flags! {
+    /// The time between two reconciles of an HPA. Default 15s; 30s up to Kubernetes 1.11.
+    SyncPeriod
+    sync_period: Span = Span::from_secs(15), "horizontal-pod-autoscaler-sync-period";
+    /// How long a higher recommendation prevents a scale-down. Default 5m.
+    DownscaleStabilization
+    downscale_stabilization: Span = Span::from_mins(5),
+    "horizontal-pod-autoscaler-downscale-stabilization";
+    /// How far the ratio of usage to target may be from 1 without an effect. Default 0.1.
+    Tolerance
+    tolerance: f64 = 0.1, "horizontal-pod-autoscaler-tolerance";
+    /// How long after its start a pod's cpu samples may be skipped. Default 5m.
+    CpuInitializationPeriod
+    cpu_initialization_period: Span = Span::from_mins(5),
+    "horizontal-pod-autoscaler-cpu-initialization-period";
+    /// How long after its start a change of readiness counts as the pod's first. Default 30s.
+    InitialReadinessDelay
+    initial_readiness_delay: Span = Span::from_secs(30),
+    "horizontal-pod-autoscaler-initial-readiness-delay";
+    /// How long after a change of the replicas the target is not scaled up. Without effect since
+    /// Kubernetes 1.12, removed in 1.31. Default 3m.
+    UpscaleDelay
+    upscale_delay: Span = Span::from_mins(3), "horizontal-pod-autoscaler-upscale-delay";
+    /// How long after a change of the replicas the target is not scaled down. Without effect since
+    /// Kubernetes 1.12, removed in 1.31. Default 5m.
+    DownscaleDelay
+    downscale_delay: Span = Span::from_mins(5), "horizontal-pod-autoscaler-downscale-delay";
+    /// The number of HPAs that are reconciled concurrently. Default 5.
+    ConcurrentSyncs
+    #[serde(rename = "concurrent-horizontal-pod-autoscaler-syncs")]
+    concurrent_syncs: i32 = 5, "concurrent-horizontal-pod-autoscaler-syncs";
+}
+
+/// The value of a flag. `Display` writes it as the command line accepts it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum FlagValue {
+    /// A duration.
+    Duration(Span),
+    /// A number.
+    Number(f64),
+    /// A whole number.
+    Count(i32),
+}
+
+impl fmt::Display for FlagValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlagValue::Duration(span) => span.fmt(f),
+            FlagValue::Number(number) => number.fmt(f),
+            FlagValue::Count(count) => count.fmt(f),
         }
     }
 }
 
-/// A flag of the kube-controller-manager that the HPA controller reads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Flag {
-    /// [`Flags::sync_period`].
-    SyncPeriod,
-    /// [`Flags::downscale_stabilization`].
-    DownscaleStabilization,
-    /// [`Flags::tolerance`].
-    Tolerance,
-    /// [`Flags::cpu_initialization_period`].
-    CpuInitializationPeriod,
-    /// [`Flags::initial_readiness_delay`].
-    InitialReadinessDelay,
-    /// [`Flags::upscale_delay`].
-    UpscaleDelay,
-    /// [`Flags::downscale_delay`].
-    DownscaleDelay,
-    /// [`Flags::concurrent_syncs`].
-    ConcurrentSyncs,
+macro_rules! flag_types {
+    ($($variant:ident: $type:ty;)+) => {
+        $(impl From<$type> for FlagValue {
+            fn from(value: $type) -> FlagValue {
+                FlagValue::$variant(value)
+            }
+        }
+
+        impl StoreFlagValue<$type> for FlagValue {
+            fn store(self, field: &mut $type) {
+                if let FlagValue::$variant(value) = self {
+                    *field = value;
+                }
+            }
+        })+
+    };
+}
+
+/// Writes a value to the field of a flag.
+trait StoreFlagValue<T> {
+    fn store(self, field: &mut T);
+}
+
+flag_types! {
+    Duration: Span;
+    Number: f64;
+    Count: i32;
 }
 
 impl Flag {
-    /// All flags.
-    pub const ALL: [Flag; 8] = [
-        Flag::SyncPeriod,
-        Flag::DownscaleStabilization,
-        Flag::Tolerance,
-        Flag::CpuInitializationPeriod,
-        Flag::InitialReadinessDelay,
-        Flag::UpscaleDelay,
-        Flag::DownscaleDelay,
-        Flag::ConcurrentSyncs,
-    ];
-
     /// Upstream's name, without the leading dashes.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Flag::SyncPeriod => "horizontal-pod-autoscaler-sync-period",
-            Flag::DownscaleStabilization => "horizontal-pod-autoscaler-downscale-stabilization",
-            Flag::Tolerance => "horizontal-pod-autoscaler-tolerance",
-            Flag::CpuInitializationPeriod => "horizontal-pod-autoscaler-cpu-initialization-period",
-            Flag::InitialReadinessDelay => "horizontal-pod-autoscaler-initial-readiness-delay",
-            Flag::UpscaleDelay => "horizontal-pod-autoscaler-upscale-delay",
-            Flag::DownscaleDelay => "horizontal-pod-autoscaler-downscale-delay",
-            Flag::ConcurrentSyncs => "concurrent-horizontal-pod-autoscaler-syncs",
-        }
+        Flag::NAMES[self as usize]
+    }
+
+    /// The flag with upstream's name, without the leading dashes.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Flag> {
+        Flag::ALL.into_iter().find(|flag| flag.name() == name)
     }
 }
 
@@ -106,29 +179,13 @@ impl Flags {
     /// The flags that differ from `other`.
     #[must_use]
     pub fn differing(&self, other: &Flags) -> Vec<Flag> {
-        let same = |flag: &Flag| self.with(*flag, other) == *self;
-        Flag::ALL.into_iter().filter(|flag| !same(flag)).collect()
+        Flag::ALL.into_iter().filter(|flag| self.get(*flag) != other.get(*flag)).collect()
     }
 
     /// A copy of these flags with one flag taken from `other`.
     #[must_use]
     pub fn with(mut self, flag: Flag, other: &Flags) -> Flags {
-        match flag {
-            Flag::SyncPeriod => self.sync_period = other.sync_period,
-            Flag::DownscaleStabilization => {
-                self.downscale_stabilization = other.downscale_stabilization;
-            }
-            Flag::Tolerance => self.tolerance = other.tolerance,
-            Flag::CpuInitializationPeriod => {
-                self.cpu_initialization_period = other.cpu_initialization_period;
-            }
-            Flag::InitialReadinessDelay => {
-                self.initial_readiness_delay = other.initial_readiness_delay;
-            }
-            Flag::UpscaleDelay => self.upscale_delay = other.upscale_delay,
-            Flag::DownscaleDelay => self.downscale_delay = other.downscale_delay,
-            Flag::ConcurrentSyncs => self.concurrent_syncs = other.concurrent_syncs,
-        }
+        self.set(flag, other.get(flag));
         self
     }
 }

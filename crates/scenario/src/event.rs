@@ -87,7 +87,7 @@ pub(crate) fn variant(value: &impl Serialize) -> String {
 }
 
 /// Reads the name of one of some fields.
-struct FieldName(&'static [&'static str]);
+pub(crate) struct FieldName(pub(crate) &'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for FieldName {
     type Value = String;

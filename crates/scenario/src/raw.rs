@@ -15,6 +15,7 @@ use super::action::TimelineEvent;
 use super::entries::Entries;
 use super::event::EventSchema;
 use super::expectation::Expectation;
+use super::flag_values::FlagValues;
 use super::hints::{CorrectPlace, HintOnFields};
 use super::kinds::API_VERSION;
 use super::manifest::AnyVersion;
@@ -144,7 +145,7 @@ fn object(entries: Entries<Value>) -> Value {
 pub struct Controller {
     /// Command-line flags, under upstream's names without the leading dashes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub flags: Option<Flags>,
+    pub flags: Option<FlagValues>,
     /// Feature gates of controller and API server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "feature_gates")]
@@ -152,6 +153,14 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// The settings with these flags and the default feature gates. Returns `None` if there is no
+    /// flag.
+    #[must_use]
+    pub fn with_flags(flags: FlagValues) -> Option<Controller> {
+        let is_given = flags != FlagValues::default();
+        is_given.then(|| Controller { flags: Some(flags), ..Controller::default() })
+    }
+
     pub(crate) const PLACE: CorrectPlace =
         CorrectPlace { place: "under `controller`", fields: &["flags", "featureGates"] };
 }
@@ -163,44 +172,6 @@ fn feature_gates(_: &mut SchemaGenerator) -> Schema {
     let names = Gate::ALL.into_iter().map(Gate::name).chain(dependents);
     let gates: serde_json::Map<String, Value> = names.map(gate).collect();
     json_schema!({ "type": "object", "additionalProperties": false, "properties": gates })
-}
-
-/// Flags of the kube-controller-manager.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, expecting = "a map of flags")]
-pub struct Flags {
-    /// The time between two reconciles of an HPA. Default 15s; 30s up to Kubernetes 1.11.
-    #[serde(
-        default,
-        with = "As::<Option<PositiveDuration>>",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub(super) horizontal_pod_autoscaler_sync_period: Option<Span>,
-    /// How long a higher recommendation prevents a scale-down. Default 5m.
-    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_downscale_stabilization: Option<Span>,
-    /// How far the ratio of usage to target may be from 1 without an effect. Default 0.1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub(super) horizontal_pod_autoscaler_tolerance: Option<f64>,
-    /// How long after its start a pod's cpu samples may be skipped. Default 5m.
-    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_cpu_initialization_period: Option<Span>,
-    /// How long after its start a change of readiness counts as the pod's first. Default 30s.
-    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_initial_readiness_delay: Option<Span>,
-    /// How long after a change of the replicas the target is not scaled up. Without effect since
-    /// Kubernetes 1.12, removed in 1.31. Default 3m.
-    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_upscale_delay: Option<Span>,
-    /// How long after a change of the replicas the target is not scaled down. Without effect since
-    /// Kubernetes 1.12, removed in 1.31. Default 5m.
-    #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
-    pub(super) horizontal_pod_autoscaler_downscale_delay: Option<Span>,
-    /// The number of HPAs that are reconciled concurrently. Default 5.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub(super) concurrent_horizontal_pod_autoscaler_syncs: Option<i32>,
 }
 
 /// The target of the HPA's `scaleTargetRef` and its pods.

@@ -7,14 +7,13 @@ use serde_json::Value;
 
 use super::defaults::AGE;
 use super::kinds::API_VERSION;
+use super::flag_values::FlagValues;
 use super::raw::{
-    AnyManifest, Controller, Flags, InitContainer, PodResources, RestartPolicy, ScenarioFile,
-    Workload,
+    AnyManifest, Controller, InitContainer, PodResources, RestartPolicy, ScenarioFile, Workload,
 };
 use super::resolved::{self, Container, Scenario};
 use kube_autoscaler_models::api;
-use kube_autoscaler_models::flags;
-use kube_autoscaler_models::flags::Flag;
+use kube_autoscaler_models::flags::Flags;
 use kube_autoscaler_models::time::Span;
 
 /// The file as JSON, in the order in which fields are written.
@@ -60,40 +59,13 @@ fn unless(value: Span, default: Span) -> Option<Span> {
 }
 
 fn controller(scenario: &Scenario) -> Controller {
-    let (flags, default) = (&scenario.flags, flags::Flags::default());
-    let mut written = flags.differing(&default);
+    let flags = &scenario.flags;
+    let mut written = flags.differing(&Flags::default());
     written.extend(&scenario.explicit_flags);
-    let given = |flag: Flag, value: Span| written.contains(&flag).then_some(value);
-    let typed = Flags {
-        horizontal_pod_autoscaler_sync_period: given(Flag::SyncPeriod, flags.sync_period),
-        horizontal_pod_autoscaler_downscale_stabilization: given(
-            Flag::DownscaleStabilization,
-            flags.downscale_stabilization,
-        ),
-        horizontal_pod_autoscaler_tolerance: written
-            .contains(&Flag::Tolerance)
-            .then_some(flags.tolerance),
-        horizontal_pod_autoscaler_cpu_initialization_period: given(
-            Flag::CpuInitializationPeriod,
-            flags.cpu_initialization_period,
-        ),
-        horizontal_pod_autoscaler_initial_readiness_delay: given(
-            Flag::InitialReadinessDelay,
-            flags.initial_readiness_delay,
-        ),
-        horizontal_pod_autoscaler_upscale_delay: given(Flag::UpscaleDelay, flags.upscale_delay),
-        horizontal_pod_autoscaler_downscale_delay: given(
-            Flag::DownscaleDelay,
-            flags.downscale_delay,
-        ),
-        concurrent_horizontal_pod_autoscaler_syncs: written
-            .contains(&Flag::ConcurrentSyncs)
-            .then_some(flags.concurrent_syncs),
-    };
-    let overrides = &scenario.gate_overrides;
+    let values = FlagValues(written.iter().map(|flag| (*flag, flags.get(*flag))).collect());
     Controller {
-        flags: (typed != Flags::default()).then_some(typed),
-        feature_gates: overrides.clone(),
+        flags: (values != FlagValues::default()).then_some(values),
+        feature_gates: scenario.gate_overrides.clone(),
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cluster::workload::CustomKind;
 use kube_autoscaler_models::flags::{Flag, Flags, gate_list};
 use kube_autoscaler_models::rules::{Release, Rules};
-use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::custom::Controller;
 
 /// The user as which upstream's own HPA controller sends its requests.
@@ -78,17 +77,15 @@ impl Settings {
 pub fn flags(settings: &Settings) -> Vec<String> {
     let Settings { flags, release, .. } = settings;
     let rules = Rules::of(*release);
-    let duration = |span: Span| format!("{}ns", span.0);
-    let values = [
-        (Flag::SyncPeriod, duration(flags.sync_period)),
-        (Flag::DownscaleStabilization, duration(flags.downscale_stabilization)),
-        (Flag::Tolerance, flags.tolerance.to_string()),
-        (Flag::CpuInitializationPeriod, duration(flags.cpu_initialization_period)),
-        (Flag::InitialReadinessDelay, duration(flags.initial_readiness_delay)),
-        (Flag::ConcurrentSyncs, WORKERS.to_owned()),
-    ];
-    let exist = values.into_iter().filter(|(flag, _)| rules.flags[*flag as usize]);
-    exist.map(|(flag, value)| format!("--{}={value}", flag.name())).collect()
+    // Kubernetes 1.12 and later accept both delays without effect, as deprecated flags.
+    let is_set = |flag: &Flag| {
+        rules.flags[*flag as usize] && !matches!(flag, Flag::UpscaleDelay | Flag::DownscaleDelay)
+    };
+    let argument = |flag: Flag| match flag {
+        Flag::ConcurrentSyncs => format!("--{}={WORKERS}", flag.name()),
+        _ => format!("--{}={}", flag.name(), flags.get(flag)),
+    };
+    Flag::ALL.into_iter().filter(is_set).map(argument).collect()
 }
 
 /// The flag of the feature gates, if any.

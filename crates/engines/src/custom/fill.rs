@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Controller, KUBECONFIG, PLACEHOLDERS, Piece, parts};
+use super::{Controller, FEATURE_GATES, FLAGS, KUBECONFIG, Piece, parts, placeholder};
 use kube_autoscaler_models::flags::{Flags, gate_list};
-use kube_autoscaler_models::time::Span;
 use kube_lockstep_sim::engine::shell::shell_word;
 
 impl Controller {
@@ -49,24 +48,8 @@ impl Controller {
 
 /// The values of the placeholders; durations have Go's format.
 fn values(flags: &Flags, gates: &BTreeMap<String, bool>) -> Vec<(&'static str, String)> {
-    let Flags {
-        sync_period,
-        downscale_stabilization,
-        tolerance,
-        cpu_initialization_period,
-        initial_readiness_delay,
-        ..
-    } = flags;
-    let duration = |span: &Span| span.to_string();
-    let values = [
-        duration(sync_period),
-        duration(downscale_stabilization),
-        tolerance.to_string(),
-        duration(cpu_initialization_period),
-        duration(initial_readiness_delay),
-        gate_list(gates),
-    ];
-    PLACEHOLDERS.into_iter().zip(values).collect()
+    let flag = |flag| (placeholder(flag), flags.get(flag).to_string());
+    FLAGS.into_iter().map(flag).chain([(FEATURE_GATES, gate_list(gates))]).collect()
 }
 
 /// The quotation mark of `sh` that is still open at the end of a text.

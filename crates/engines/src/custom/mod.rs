@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use kube_autoscaler_models::flags::Flag;
 use kube_lockstep_scenario::Diagnostic;
 
 /// The user name of the controller's requests.
@@ -16,16 +17,23 @@ pub const USER: &str = "kube-lockstep:controller";
 /// The placeholder of the kubeconfig, which is also in the environment.
 const KUBECONFIG: &str = "kubeconfig";
 
-/// The other placeholders: upstream's flags without their common prefix, with the values of the
-/// scenarios.
-const PLACEHOLDERS: [&str; 6] = [
-    "sync-period",
-    "downscale-stabilization",
-    "tolerance",
-    "cpu-initialization-period",
-    "initial-readiness-delay",
-    "feature-gates",
+/// The flags with placeholders, which have upstream's names without [`FLAG_PREFIX`].
+const FLAGS: [Flag; 5] = [
+    Flag::SyncPeriod,
+    Flag::DownscaleStabilization,
+    Flag::Tolerance,
+    Flag::CpuInitializationPeriod,
+    Flag::InitialReadinessDelay,
 ];
+const FLAG_PREFIX: &str = "horizontal-pod-autoscaler-";
+
+/// The placeholder of the feature gates.
+const FEATURE_GATES: &str = "feature-gates";
+
+/// The placeholder of a flag.
+fn placeholder(flag: Flag) -> &'static str {
+    flag.name().trim_start_matches(FLAG_PREFIX)
+}
 
 /// A custom HPA controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +53,7 @@ impl Controller {
             let hint = "for example --controller 'my-controller --kubeconfig={kubeconfig}'";
             return Err(Diagnostic::new("no command").hint(hint));
         };
-        let known = || PLACEHOLDERS.into_iter().chain([KUBECONFIG]);
+        let known = || FLAGS.map(placeholder).into_iter().chain([FEATURE_GATES, KUBECONFIG]);
         let mut words = parts(command).into_iter().filter_map(|part| match part {
             Piece::Word(word) => Some(word),
             Piece::Text(_) => None,

@@ -9,110 +9,111 @@ use std::str::FromStr;
 use crate::quantity::Quantity;
 use crate::time::Span;
 
-/// Flags of the recommender that have an effect on recommendations, conditions or checkpoints.
-/// `Default` gives upstream's defaults. Each field has the flag's name in snake case.
-#[derive(Clone, PartialEq, Debug)]
-pub struct RecommenderFlags {
-    /// The name of the recommender.
-    pub recommender_name: String,
-    /// The time between two runs.
-    pub recommender_interval: Span,
-    /// The time between two deletions of checkpoints without a VPA.
-    pub checkpoints_gc_interval: Span,
-    /// Where the history is stored: `prometheus`, or in checkpoints.
-    pub storage: String,
-    /// Track only pods of VPAs.
-    pub memory_saver: bool,
-    /// The fraction of the usage that is added.
-    pub recommendation_margin_fraction: f64,
-    /// The smallest CPU recommendation for a pod, in millicores.
-    pub pod_recommendation_min_cpu_millicores: f64,
-    /// The smallest memory recommendation for a pod, in MiB.
-    pub pod_recommendation_min_memory_mb: f64,
-    /// The percentile of the CPU target.
-    pub target_cpu_percentile: f64,
-    /// The percentile of the CPU lower bound.
-    pub recommendation_lower_bound_cpu_percentile: f64,
-    /// The percentile of the CPU upper bound.
-    pub recommendation_upper_bound_cpu_percentile: f64,
-    /// The length of history with a CPU confidence of 1.
-    pub confidence_interval_cpu: Span,
-    /// The percentile of the memory target.
-    pub target_memory_percentile: f64,
-    /// The percentile of the memory lower bound.
-    pub recommendation_lower_bound_memory_percentile: f64,
-    /// The percentile of the memory upper bound.
-    pub recommendation_upper_bound_memory_percentile: f64,
-    /// The length of history with a memory confidence of 1.
-    pub confidence_interval_memory: Span,
-    /// Round memory to two decimals of its largest unit.
-    pub humanize_memory: bool,
-    /// Round CPU up to a multiple of this, in millicores.
-    pub round_cpu_millicores: i64,
-    /// Round memory up to a multiple of this, in bytes.
-    pub round_memory_bytes: i64,
-    /// The interval with one memory peak per container.
-    pub memory_aggregation_interval: Span,
-    /// The number of intervals after which samples expire.
-    pub memory_aggregation_interval_count: i64,
-    /// The half-life of memory samples.
-    pub memory_histogram_decay_half_life: Span,
-    /// The half-life of CPU samples.
-    pub cpu_histogram_decay_half_life: Span,
-    /// The factor of memory after an OOM kill.
-    pub oom_bump_up_ratio: f64,
-    /// The smallest increase of memory after an OOM kill, in bytes.
-    pub oom_min_bump_up_bytes: f64,
-    /// Round CPU up to whole cores for containers that an annotation of the VPA selects.
-    pub cpu_integer_post_processor_enabled: bool,
-    /// The largest CPU recommendation for a container without its own limit.
-    pub container_recommendation_max_allowed_cpu: Option<Quantity>,
-    /// The largest memory recommendation for a container without its own limit.
-    pub container_recommendation_max_allowed_memory: Option<Quantity>,
-    /// The only namespace, if set.
-    pub vpa_object_namespace: String,
-    /// Namespaces that are ignored, separated by commas.
-    pub ignored_vpa_object_namespaces: String,
-    /// The feature gate `PerVPAConfig`.
-    pub per_vpa_config: bool,
-}
-
-impl Default for RecommenderFlags {
-    fn default() -> RecommenderFlags {
-        let day = Span::from_mins(24 * 60);
-        RecommenderFlags {
-            recommender_name: "default".to_owned(),
-            recommender_interval: Span::from_mins(1),
-            checkpoints_gc_interval: Span::from_mins(10),
-            storage: String::new(),
-            memory_saver: false,
-            recommendation_margin_fraction: 0.15,
-            pod_recommendation_min_cpu_millicores: 25.0,
-            pod_recommendation_min_memory_mb: 250.0,
-            target_cpu_percentile: 0.9,
-            recommendation_lower_bound_cpu_percentile: 0.5,
-            recommendation_upper_bound_cpu_percentile: 0.95,
-            confidence_interval_cpu: day,
-            target_memory_percentile: 0.9,
-            recommendation_lower_bound_memory_percentile: 0.5,
-            recommendation_upper_bound_memory_percentile: 0.95,
-            confidence_interval_memory: day,
-            humanize_memory: false,
-            round_cpu_millicores: 1,
-            round_memory_bytes: 1,
-            memory_aggregation_interval: day,
-            memory_aggregation_interval_count: 8,
-            memory_histogram_decay_half_life: day,
-            cpu_histogram_decay_half_life: day,
-            oom_bump_up_ratio: 1.2,
-            oom_min_bump_up_bytes: 100.0 * 1024.0 * 1024.0,
-            cpu_integer_post_processor_enabled: false,
-            container_recommendation_max_allowed_cpu: None,
-            container_recommendation_max_allowed_memory: None,
-            vpa_object_namespace: String::new(),
-            ignored_vpa_object_namespaces: String::new(),
-            per_vpa_config: false,
+/// Defines the supported flags of a component of the VPA: for each flag its name, its field with
+/// type and default, and the function that parses its value.
+macro_rules! component_flags {
+    (
+        $(#[$about:meta])*
+        pub struct $flags:ident {
+            $($(#[$doc:meta])* $name:literal $field:ident: $type:ty = $default:expr, $parse:path;)+
         }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $flags {
+            $($(#[$doc])* pub $field: $type,)+
+        }
+
+        impl Default for $flags {
+            fn default() -> $flags {
+                $flags { $($field: $default,)+ }
+            }
+        }
+
+        impl $flags {
+            /// The names of the supported flags, without the leading dashes.
+            pub const NAMES: [&'static str; [$($name),+].len()] = [$($name),+];
+
+            /// Sets a flag to the value of a text. Returns `None` if there is no such flag.
+            fn set_by_name(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
+                Some(match name {
+                    $($name => $parse(value, &mut self.$field),)+
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+pub(super) use component_flags;
+
+const DAY: Span = Span::from_mins(24 * 60);
+
+component_flags! {
+    /// Flags of the recommender that have an effect on recommendations, conditions or checkpoints.
+    /// `Default` gives upstream's defaults.
+    pub struct RecommenderFlags {
+        /// The time between two deletions of checkpoints without a VPA.
+        "checkpoints-gc-interval" checkpoints_gc_interval: Span = Span::from_mins(10), parse;
+        /// The length of history with a CPU confidence of 1.
+        "confidence-interval-cpu" confidence_interval_cpu: Span = DAY, positive;
+        /// The length of history with a memory confidence of 1.
+        "confidence-interval-memory" confidence_interval_memory: Span = DAY, positive;
+        /// The largest CPU recommendation for a container without its own limit.
+        "container-recommendation-max-allowed-cpu" container_recommendation_max_allowed_cpu: Option<Quantity> = None, limit;
+        /// The largest memory recommendation for a container without its own limit.
+        "container-recommendation-max-allowed-memory" container_recommendation_max_allowed_memory: Option<Quantity> = None, limit;
+        /// The half-life of CPU samples.
+        "cpu-histogram-decay-half-life" cpu_histogram_decay_half_life: Span = DAY, positive;
+        /// Round CPU up to whole cores for containers that an annotation of the VPA selects.
+        "cpu-integer-post-processor-enabled" cpu_integer_post_processor_enabled: bool = false, parse;
+        /// The feature gate `PerVPAConfig`.
+        "feature-gates" per_vpa_config: bool = false, per_vpa_config;
+        /// Round memory to two decimals of its largest unit.
+        "humanize-memory" humanize_memory: bool = false, parse;
+        /// Namespaces that are ignored, separated by commas.
+        "ignored-vpa-object-namespaces" ignored_vpa_object_namespaces: String = String::new(), text;
+        /// The interval with one memory peak per container.
+        "memory-aggregation-interval" memory_aggregation_interval: Span = DAY, positive;
+        /// The number of intervals after which samples expire.
+        "memory-aggregation-interval-count" memory_aggregation_interval_count: i64 = 8, parse;
+        /// The half-life of memory samples.
+        "memory-histogram-decay-half-life" memory_histogram_decay_half_life: Span = DAY, positive;
+        /// Track only pods of VPAs.
+        "memory-saver" memory_saver: bool = false, parse;
+        /// The factor of memory after an OOM kill.
+        "oom-bump-up-ratio" oom_bump_up_ratio: f64 = 1.2, parse;
+        /// The smallest increase of memory after an OOM kill, in bytes.
+        "oom-min-bump-up-bytes" oom_min_bump_up_bytes: f64 = 100.0 * 1024.0 * 1024.0, parse;
+        /// The smallest CPU recommendation for a pod, in millicores.
+        "pod-recommendation-min-cpu-millicores" pod_recommendation_min_cpu_millicores: f64 = 25.0, parse;
+        /// The smallest memory recommendation for a pod, in MiB.
+        "pod-recommendation-min-memory-mb" pod_recommendation_min_memory_mb: f64 = 250.0, parse;
+        /// The percentile of the CPU lower bound.
+        "recommendation-lower-bound-cpu-percentile" recommendation_lower_bound_cpu_percentile: f64 = 0.5, parse;
+        /// The percentile of the memory lower bound.
+        "recommendation-lower-bound-memory-percentile" recommendation_lower_bound_memory_percentile: f64 = 0.5, parse;
+        /// The fraction of the usage that is added.
+        "recommendation-margin-fraction" recommendation_margin_fraction: f64 = 0.15, parse;
+        /// The percentile of the CPU upper bound.
+        "recommendation-upper-bound-cpu-percentile" recommendation_upper_bound_cpu_percentile: f64 = 0.95, parse;
+        /// The percentile of the memory upper bound.
+        "recommendation-upper-bound-memory-percentile" recommendation_upper_bound_memory_percentile: f64 = 0.95, parse;
+        /// The time between two runs.
+        "recommender-interval" recommender_interval: Span = Span::from_mins(1), positive;
+        /// The name of the recommender.
+        "recommender-name" recommender_name: String = "default".to_owned(), text;
+        /// Round CPU up to a multiple of this, in millicores.
+        "round-cpu-millicores" round_cpu_millicores: i64 = 1, parse;
+        /// Round memory up to a multiple of this, in bytes.
+        "round-memory-bytes" round_memory_bytes: i64 = 1, parse;
+        /// Where the history is stored: `prometheus`, or in checkpoints.
+        "storage" storage: String = String::new(), text;
+        /// The percentile of the CPU target.
+        "target-cpu-percentile" target_cpu_percentile: f64 = 0.9, parse;
+        /// The percentile of the memory target.
+        "target-memory-percentile" target_memory_percentile: f64 = 0.9, parse;
+        /// The only namespace, if set.
+        "vpa-object-namespace" vpa_object_namespace: String = String::new(), text;
     }
 }
 
@@ -209,41 +210,6 @@ const UNSUPPORTED: [(&str, &[&str]); 6] = [
 ];
 
 impl RecommenderFlags {
-    /// The names of all supported flags.
-    pub const NAMES: [&str; 31] = [
-        "checkpoints-gc-interval",
-        "confidence-interval-cpu",
-        "confidence-interval-memory",
-        "container-recommendation-max-allowed-cpu",
-        "container-recommendation-max-allowed-memory",
-        "cpu-histogram-decay-half-life",
-        "cpu-integer-post-processor-enabled",
-        "feature-gates",
-        "humanize-memory",
-        "ignored-vpa-object-namespaces",
-        "memory-aggregation-interval",
-        "memory-aggregation-interval-count",
-        "memory-histogram-decay-half-life",
-        "memory-saver",
-        "oom-bump-up-ratio",
-        "oom-min-bump-up-bytes",
-        "pod-recommendation-min-cpu-millicores",
-        "pod-recommendation-min-memory-mb",
-        "recommendation-lower-bound-cpu-percentile",
-        "recommendation-lower-bound-memory-percentile",
-        "recommendation-margin-fraction",
-        "recommendation-upper-bound-cpu-percentile",
-        "recommendation-upper-bound-memory-percentile",
-        "recommender-interval",
-        "recommender-name",
-        "round-cpu-millicores",
-        "round-memory-bytes",
-        "storage",
-        "target-cpu-percentile",
-        "target-memory-percentile",
-        "vpa-object-namespace",
-    ];
-
     /// Why the harness does not support a flag that upstream has.
     #[must_use]
     pub fn unsupported(name: &str) -> Option<&'static str> {
@@ -270,9 +236,8 @@ impl RecommenderFlags {
     pub fn parse(values: &BTreeMap<String, String>) -> Result<Self, RecommenderFlagError> {
         let mut flags = RecommenderFlags::default();
         for (name, value) in values {
-            let set = flags.set_general(name, value);
-            let set = set.or_else(|| flags.set_estimation(name, value));
-            set.or_else(|| flags.set_aggregation(name, value))
+            flags
+                .set_by_name(name, value)
                 .unwrap_or_else(|| Err(not_set(name)))
                 .map_err(|why| RecommenderFlagError { flag: name.clone(), why })?;
         }
@@ -285,93 +250,6 @@ impl RecommenderFlags {
             return Err(RecommenderFlagError { flag, why: why.to_owned() });
         }
         Ok(flags)
-    }
-
-    fn set_general(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
-        let text = |field: &mut String| {
-            value.clone_into(field);
-            Ok(())
-        };
-        Some(match name {
-            "recommender-name" => text(&mut self.recommender_name),
-            "recommender-interval" => positive(value, &mut self.recommender_interval),
-            "checkpoints-gc-interval" => parse(value, &mut self.checkpoints_gc_interval),
-            "storage" => text(&mut self.storage),
-            "memory-saver" => parse(value, &mut self.memory_saver),
-            "vpa-object-namespace" => text(&mut self.vpa_object_namespace),
-            "ignored-vpa-object-namespaces" => text(&mut self.ignored_vpa_object_namespaces),
-            "feature-gates" => match value {
-                "PerVPAConfig=true" | "PerVPAConfig=false" => {
-                    self.per_vpa_config = value.ends_with("true");
-                    Ok(())
-                }
-                _ => Err("expected `PerVPAConfig=true` or `PerVPAConfig=false`".to_owned()),
-            },
-            _ => return None,
-        })
-    }
-
-    fn set_estimation(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
-        let float = |field: &mut f64| parse(value, field);
-        Some(match name {
-            "recommendation-margin-fraction" => float(&mut self.recommendation_margin_fraction),
-            "pod-recommendation-min-cpu-millicores" => {
-                float(&mut self.pod_recommendation_min_cpu_millicores)
-            }
-            "pod-recommendation-min-memory-mb" => float(&mut self.pod_recommendation_min_memory_mb),
-            "target-cpu-percentile" => float(&mut self.target_cpu_percentile),
-            "recommendation-lower-bound-cpu-percentile" => {
-                float(&mut self.recommendation_lower_bound_cpu_percentile)
-            }
-            "recommendation-upper-bound-cpu-percentile" => {
-                float(&mut self.recommendation_upper_bound_cpu_percentile)
-            }
-            "confidence-interval-cpu" => positive(value, &mut self.confidence_interval_cpu),
-            "target-memory-percentile" => float(&mut self.target_memory_percentile),
-            "recommendation-lower-bound-memory-percentile" => {
-                float(&mut self.recommendation_lower_bound_memory_percentile)
-            }
-            "recommendation-upper-bound-memory-percentile" => {
-                float(&mut self.recommendation_upper_bound_memory_percentile)
-            }
-            "confidence-interval-memory" => positive(value, &mut self.confidence_interval_memory),
-            "humanize-memory" => parse(value, &mut self.humanize_memory),
-            "round-cpu-millicores" => parse(value, &mut self.round_cpu_millicores),
-            "round-memory-bytes" => parse(value, &mut self.round_memory_bytes),
-            _ => return None,
-        })
-    }
-
-    fn set_aggregation(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
-        let quantity = |field: &mut Option<Quantity>| {
-            let quantity = Quantity::parse_stored(value).map_err(|error| error.to_string())?;
-            *field = Some(quantity).filter(|quantity| quantity.sign() != 0);
-            Ok(())
-        };
-        Some(match name {
-            "memory-aggregation-interval" => positive(value, &mut self.memory_aggregation_interval),
-            "memory-aggregation-interval-count" => {
-                parse(value, &mut self.memory_aggregation_interval_count)
-            }
-            "memory-histogram-decay-half-life" => {
-                positive(value, &mut self.memory_histogram_decay_half_life)
-            }
-            "cpu-histogram-decay-half-life" => {
-                positive(value, &mut self.cpu_histogram_decay_half_life)
-            }
-            "oom-bump-up-ratio" => parse(value, &mut self.oom_bump_up_ratio),
-            "oom-min-bump-up-bytes" => parse(value, &mut self.oom_min_bump_up_bytes),
-            "cpu-integer-post-processor-enabled" => {
-                parse(value, &mut self.cpu_integer_post_processor_enabled)
-            }
-            "container-recommendation-max-allowed-cpu" => {
-                quantity(&mut self.container_recommendation_max_allowed_cpu)
-            }
-            "container-recommendation-max-allowed-memory" => {
-                quantity(&mut self.container_recommendation_max_allowed_memory)
-            }
-            _ => return None,
-        })
     }
 }
 
@@ -422,6 +300,28 @@ impl FlagValue for Span {
 pub(super) fn parse<T: FlagValue>(value: &str, field: &mut T) -> Result<(), String> {
     let parsed = value.parse().ok().filter(|parsed: &T| parsed.is_in_range(value));
     *field = parsed.ok_or_else(|| format!("expected {}, found {value:?}", T::FORM))?;
+    Ok(())
+}
+
+fn text(value: &str, field: &mut String) -> Result<(), String> {
+    value.clone_into(field);
+    Ok(())
+}
+
+/// Parses a quantity that limits recommendations; 0 is no limit.
+fn limit(value: &str, field: &mut Option<Quantity>) -> Result<(), String> {
+    let quantity = Quantity::parse_stored(value).map_err(|error| error.to_string())?;
+    *field = Some(quantity).filter(|quantity| quantity.sign() != 0);
+    Ok(())
+}
+
+/// Parses the only feature gate of the recommender that matters.
+fn per_vpa_config(value: &str, field: &mut bool) -> Result<(), String> {
+    *field = match value {
+        "PerVPAConfig=true" => true,
+        "PerVPAConfig=false" => false,
+        _ => return Err("expected `PerVPAConfig=true` or `PerVPAConfig=false`".to_owned()),
+    };
     Ok(())
 }
 

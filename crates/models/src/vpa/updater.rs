@@ -15,44 +15,32 @@ use super::api::{
     ChangeRequirement, ContainerRecommendation, EvictionRequirement, UpdateMode,
     VerticalPodAutoscaler,
 };
-use super::flags::{CONNECTION_FLAGS, LOG_FLAGS, parse, positive};
+use super::flags::{CONNECTION_FLAGS, LOG_FLAGS, component_flags, parse, positive};
 use super::update_reason::{KeepReason, UpdateReason};
 use crate::api::{PodSpec, Requests};
 use crate::hpa::go::go_i64;
 use crate::quantity::Quantity;
 use crate::time::{Span, Time};
 
-/// Flags of the updater, under their upstream names in snake case. `Default` gives upstream's
-/// defaults.
-#[derive(Clone, PartialEq, Debug)]
-pub struct UpdaterFlags {
-    /// The time between two runs.
-    pub updater_interval: Span,
-    /// The smallest number of live pods with which the updater acts.
-    pub min_replicas: i32,
-    /// The fraction of the replicas that may be missing.
-    pub eviction_tolerance: f64,
-    /// The smallest relative change for which a pod within the bounds is updated.
-    pub pod_update_threshold: f64,
-    /// The age from which a pod within the bounds is updated.
-    pub in_recommendation_bounds_eviction_lifetime_threshold: Span,
-    /// A container that is killed again within this time is updated.
-    pub evict_after_oom_threshold: Span,
-    /// Whether updates in place ignore the number of pods.
-    pub in_place_skip_disruption_budget: bool,
-}
-
-impl Default for UpdaterFlags {
-    fn default() -> UpdaterFlags {
-        UpdaterFlags {
-            updater_interval: Span::from_mins(1),
-            min_replicas: 2,
-            eviction_tolerance: 0.5,
-            pod_update_threshold: 0.1,
-            in_recommendation_bounds_eviction_lifetime_threshold: Span::from_mins(12 * 60),
-            evict_after_oom_threshold: Span::from_mins(10),
-            in_place_skip_disruption_budget: false,
-        }
+component_flags! {
+    /// Flags of the updater. `Default` gives upstream's defaults.
+    pub struct UpdaterFlags {
+        /// The time between two runs.
+        "updater-interval" updater_interval: Span = Span::from_mins(1), positive;
+        /// The smallest number of live pods with which the updater acts.
+        "min-replicas" min_replicas: i32 = 2, parse;
+        /// The fraction of the replicas that may be missing.
+        "eviction-tolerance" eviction_tolerance: f64 = 0.5, parse;
+        /// The smallest relative change for which a pod within the bounds is updated.
+        "pod-update-threshold" pod_update_threshold: f64 = 0.1, parse;
+        /// The age from which a pod within the bounds is updated.
+        "in-recommendation-bounds-eviction-lifetime-threshold"
+        in_recommendation_bounds_eviction_lifetime_threshold: Span = Span::from_mins(12 * 60), parse;
+        /// A container that is killed again within this time is updated.
+        "evict-after-oom-threshold"
+        evict_after_oom_threshold: Span = Span::from_mins(10), parse;
+        /// Whether updates in place ignore the number of pods.
+        "in-place-skip-disruption-budget" in_place_skip_disruption_budget: bool = false, parse;
     }
 }
 
@@ -82,17 +70,6 @@ const UNSUPPORTED: [(&str, &[&str]); 7] = [
 ];
 
 impl UpdaterFlags {
-    /// The names of the flags.
-    pub const NAMES: [&'static str; 7] = [
-        "updater-interval",
-        "min-replicas",
-        "eviction-tolerance",
-        "pod-update-threshold",
-        "in-recommendation-bounds-eviction-lifetime-threshold",
-        "evict-after-oom-threshold",
-        "in-place-skip-disruption-budget",
-    ];
-
     /// The reason why a flag of upstream's updater is not supported. `None` for a flag that is
     /// supported or unknown.
     #[must_use]
@@ -105,20 +82,8 @@ impl UpdaterFlags {
     /// # Errors
     /// If there is no such flag, or it does not have such a value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "updater-interval" => positive(value, &mut self.updater_interval),
-            "min-replicas" => parse(value, &mut self.min_replicas),
-            "eviction-tolerance" => parse(value, &mut self.eviction_tolerance),
-            "pod-update-threshold" => parse(value, &mut self.pod_update_threshold),
-            "in-recommendation-bounds-eviction-lifetime-threshold" => {
-                parse(value, &mut self.in_recommendation_bounds_eviction_lifetime_threshold)
-            }
-            "evict-after-oom-threshold" => parse(value, &mut self.evict_after_oom_threshold),
-            "in-place-skip-disruption-budget" => {
-                parse(value, &mut self.in_place_skip_disruption_budget)
-            }
-            _ => Err("the updater has no such flag".to_owned()),
-        }
+        let set = self.set_by_name(name, value);
+        set.unwrap_or_else(|| Err("the updater has no such flag".to_owned()))
     }
 }
 

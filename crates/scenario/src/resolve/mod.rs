@@ -2,7 +2,7 @@
 //! All problems of a file are reported at once, each with its position.
 
 mod controller;
-mod cursor;
+pub(crate) mod cursor;
 mod expect;
 mod hpa;
 mod lenient;
@@ -23,7 +23,6 @@ mod vpa;
 pub mod with_vpa;
 pub mod workload;
 
-pub use self::controller::flag as controller_flag;
 use self::cursor::{At, Problems};
 use self::hpa::Hpas;
 pub use self::hpa::{SingleHpa, single_hpa};
