@@ -24,7 +24,7 @@ use super::other_namespaces::OtherNamespace;
 use super::other_pods::OtherPods;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
-use super::text::{Amount, As, ByName, Duration, End, PositiveDuration};
+use super::text::{Amount, As, ByName, Duration, End};
 use super::workload::{Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup};
 use kube_autoscaler_models::api::Requests;
 use kube_autoscaler_models::flags::Gate;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::defaults::AGE;
-use super::kinds::API_VERSION;
 use super::flag_values::FlagValues;
+use super::kinds::API_VERSION;
 use super::raw::{
     AnyManifest, Controller, InitContainer, PodResources, RestartPolicy, ScenarioFile, Workload,
 };

@@ -82,6 +82,7 @@ fn quoted(value: &str, within: Option<char>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_autoscaler_models::time::Span;
 
     fn flags() -> Flags {
         Flags { sync_period: Span::from_millis(66), ..Flags::default() }

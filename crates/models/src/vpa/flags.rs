@@ -59,13 +59,16 @@ component_flags! {
         /// The length of history with a memory confidence of 1.
         "confidence-interval-memory" confidence_interval_memory: Span = DAY, positive;
         /// The largest CPU recommendation for a container without its own limit.
-        "container-recommendation-max-allowed-cpu" container_recommendation_max_allowed_cpu: Option<Quantity> = None, limit;
+        "container-recommendation-max-allowed-cpu"
+        container_recommendation_max_allowed_cpu: Option<Quantity> = None, limit;
         /// The largest memory recommendation for a container without its own limit.
-        "container-recommendation-max-allowed-memory" container_recommendation_max_allowed_memory: Option<Quantity> = None, limit;
+        "container-recommendation-max-allowed-memory"
+        container_recommendation_max_allowed_memory: Option<Quantity> = None, limit;
         /// The half-life of CPU samples.
         "cpu-histogram-decay-half-life" cpu_histogram_decay_half_life: Span = DAY, positive;
         /// Round CPU up to whole cores for containers that an annotation of the VPA selects.
-        "cpu-integer-post-processor-enabled" cpu_integer_post_processor_enabled: bool = false, parse;
+        "cpu-integer-post-processor-enabled"
+        cpu_integer_post_processor_enabled: bool = false, parse;
         /// The feature gate `PerVPAConfig`.
         "feature-gates" per_vpa_config: bool = false, per_vpa_config;
         /// Round memory to two decimals of its largest unit.
@@ -85,19 +88,24 @@ component_flags! {
         /// The smallest increase of memory after an OOM kill, in bytes.
         "oom-min-bump-up-bytes" oom_min_bump_up_bytes: f64 = 100.0 * 1024.0 * 1024.0, parse;
         /// The smallest CPU recommendation for a pod, in millicores.
-        "pod-recommendation-min-cpu-millicores" pod_recommendation_min_cpu_millicores: f64 = 25.0, parse;
+        "pod-recommendation-min-cpu-millicores"
+        pod_recommendation_min_cpu_millicores: f64 = 25.0, parse;
         /// The smallest memory recommendation for a pod, in MiB.
         "pod-recommendation-min-memory-mb" pod_recommendation_min_memory_mb: f64 = 250.0, parse;
         /// The percentile of the CPU lower bound.
-        "recommendation-lower-bound-cpu-percentile" recommendation_lower_bound_cpu_percentile: f64 = 0.5, parse;
+        "recommendation-lower-bound-cpu-percentile"
+        recommendation_lower_bound_cpu_percentile: f64 = 0.5, parse;
         /// The percentile of the memory lower bound.
-        "recommendation-lower-bound-memory-percentile" recommendation_lower_bound_memory_percentile: f64 = 0.5, parse;
+        "recommendation-lower-bound-memory-percentile"
+        recommendation_lower_bound_memory_percentile: f64 = 0.5, parse;
         /// The fraction of the usage that is added.
         "recommendation-margin-fraction" recommendation_margin_fraction: f64 = 0.15, parse;
         /// The percentile of the CPU upper bound.
-        "recommendation-upper-bound-cpu-percentile" recommendation_upper_bound_cpu_percentile: f64 = 0.95, parse;
+        "recommendation-upper-bound-cpu-percentile"
+        recommendation_upper_bound_cpu_percentile: f64 = 0.95, parse;
         /// The percentile of the memory upper bound.
-        "recommendation-upper-bound-memory-percentile" recommendation_upper_bound_memory_percentile: f64 = 0.95, parse;
+        "recommendation-upper-bound-memory-percentile"
+        recommendation_upper_bound_memory_percentile: f64 = 0.95, parse;
         /// The time between two runs.
         "recommender-interval" recommender_interval: Span = Span::from_mins(1), positive;
         /// The name of the recommender.

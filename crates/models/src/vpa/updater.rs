@@ -35,7 +35,8 @@ component_flags! {
         "pod-update-threshold" pod_update_threshold: f64 = 0.1, parse;
         /// The age from which a pod within the bounds is updated.
         "in-recommendation-bounds-eviction-lifetime-threshold"
-        in_recommendation_bounds_eviction_lifetime_threshold: Span = Span::from_mins(12 * 60), parse;
+        in_recommendation_bounds_eviction_lifetime_threshold: Span =
+            Span::from_mins(12 * 60), parse;
         /// A container that is killed again within this time is updated.
         "evict-after-oom-threshold"
         evict_after_oom_threshold: Span = Span::from_mins(10), parse;

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::cursor::{At, Problems};
+use crate::decode::{Nulls, decode};
+use crate::diagnostic::Diagnostic;
 use crate::error::suggest;
+use crate::flag_values::FlagValues;
+use crate::node::Node;
 use crate::raw::ScenarioFile;
 use crate::resolved::ReleaseRange;
-use kube_autoscaler_models::flags::{FeatureGates, Flag, Flags, Gate, GateError};
+use kube_autoscaler_models::flags::{FeatureGates, Flag, FlagValue, Flags, Gate, GateError};
 use kube_autoscaler_models::rules::{Dependent, Release, Rules};
+use kube_autoscaler_models::time::Span;
 
 pub(super) fn resolve(
     file: &ScenarioFile,
@@ -65,6 +70,41 @@ pub(super) fn resolve(
         }
     }
     (values.flags(), gates, overrides)
+}
+
+impl FlagValues {
+    /// Reads a flag with the value of a text.
+    ///
+    /// # Errors
+    /// The problem that a file with this value has.
+    pub fn parse(flag: Flag, value: &str) -> Result<FlagValues, Diagnostic> {
+        let node = Node::field(flag.name(), value);
+        let values: FlagValues = decode(&node, Nulls::Refused)?;
+        let mut problems = Problems::new(Vec::new());
+        values.check(At::root(&node), &mut problems);
+        problems.into_result().map(|()| values).map_err(|mut all| all.remove(0))
+    }
+
+    /// Checks the ranges of the values.
+    fn check(&self, at: At<'_>, problems: &mut Problems) {
+        for (flag, value) in &self.0 {
+            let what = match (flag, value) {
+                (Flag::SyncPeriod, FlagValue::Duration(period))
+                    if *period < Span::from_millis(100) =>
+                {
+                    format!("a sync period of {period} is too short: the minimum is 100ms")
+                }
+                (Flag::Tolerance, FlagValue::Number(tolerance)) if *tolerance < 0.0 => {
+                    format!("expected a tolerance of 0 or more, found {tolerance}")
+                }
+                (Flag::ConcurrentSyncs, FlagValue::Count(syncs)) if *syncs < 1 => {
+                    format!("expected at least 1 worker, found {syncs}")
+                }
+                _ => continue,
+            };
+            problems.plain(at.key(flag.name()), what);
+        }
+    }
 }
 
 /// The flags that the file sets.

@@ -2,7 +2,7 @@
 //! All problems of a file are reported at once, each with its position.
 
 mod controller;
-pub(crate) mod cursor;
+mod cursor;
 mod expect;
 mod hpa;
 mod lenient;
