@@ -72,29 +72,26 @@ fn canonical<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ControllerAction {
     /// GET of the scale subresource.
-    #[serde(deserialize_with = "query::get_scale")]
     GetScale {
         /// `deployments.apps`.
         resource: Arc<str>,
         /// The target's name.
         name: Arc<str>,
         /// The replicas, or an error.
-        #[serde(flatten, serialize_with = "answer::serialize")]
+        #[serde(flatten, with = "answer")]
         #[schemars(with = "answer::Members<ScaleReplicas>")]
         answer: Answer<ScaleReplicas>,
     },
     /// List of metrics.k8s.io pods.
-    #[serde(deserialize_with = "query::list_pod_metrics")]
     ListPodMetrics {
         /// The label selector of the query.
         selector: Arc<str>,
         /// The number of pods, or an error.
-        #[serde(flatten, serialize_with = "answer::serialize")]
+        #[serde(flatten, with = "answer")]
         #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of pods.
-    #[serde(deserialize_with = "query::pods_metric")]
     PodsMetric {
         /// The metric's name.
         metric: Arc<str>,
@@ -107,12 +104,11 @@ pub enum ControllerAction {
         /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The number of values, or an error.
-        #[serde(flatten, serialize_with = "answer::serialize")]
+        #[serde(flatten, with = "answer")]
         #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
     /// A query of custom.metrics.k8s.io for a metric of one object.
-    #[serde(deserialize_with = "query::object_metric")]
     ObjectMetric {
         /// The metric's name.
         metric: Arc<str>,
@@ -123,19 +119,18 @@ pub enum ControllerAction {
         /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The value, or an error.
-        #[serde(flatten, serialize_with = "answer::serialize")]
+        #[serde(flatten, with = "answer")]
         #[schemars(with = "answer::Members<SeriesValue>")]
         answer: Answer<SeriesValue>,
     },
     /// A query of external.metrics.k8s.io.
-    #[serde(deserialize_with = "query::external_metric")]
     ExternalMetric {
         /// The metric's name.
         metric: Arc<str>,
         /// The selector of the series; empty: all series.
         metric_selector: Arc<str>,
         /// The number of series, or an error.
-        #[serde(flatten, serialize_with = "answer::serialize")]
+        #[serde(flatten, with = "answer")]
         #[schemars(with = "answer::Members<Items>")]
         answer: Answer<Items>,
     },
@@ -451,15 +446,16 @@ impl ApiOutcome {
     }
 }
 
-/// Writes the members of a response, or `error` in their place.
+/// The members of a response, or `error` in their place.
 mod answer {
     use std::sync::Arc;
 
+    use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::{Serialize, Serializer};
 
     use super::Answer;
 
-    #[derive(serde::Serialize, schemars::JsonSchema)]
+    #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     pub(super) struct Members<T> {
         #[serde(flatten)]
         found: Option<T>,
@@ -478,116 +474,15 @@ mod answer {
         };
         Members { found, error }.serialize(serializer)
     }
-}
 
-/// Reads queries. For a variant with flattened fields, serde would buffer all members, which takes
-/// several times as long.
-mod query {
-    use std::borrow::Cow;
-    use std::sync::Arc;
-
-    use serde::Deserialize;
-    use serde::de::{Deserializer, Error};
-
-    use super::{Answer, Items, ScaleReplicas, SeriesValue, pod_kind};
-
-    /// All members that a query and its response can have.
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Members {
-        resource: Option<Arc<str>>,
-        name: Option<Arc<str>>,
-        metric: Option<Arc<str>>,
-        kind: Option<Arc<str>>,
-        selector: Option<Arc<str>>,
-        metric_selector: Option<Arc<str>>,
-        replicas: Option<i32>,
-        status_replicas: Option<i32>,
-        items: Option<u32>,
-        value: Option<Arc<str>>,
-        error: Option<Arc<str>>,
-    }
-
-    impl Members {
-        fn items<E: Error>(&mut self) -> Result<Answer<Items>, E> {
-            answer(self.items.map(|items| Items { items }), self.error.take())
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Answer<T>, D::Error> {
+        match Members::deserialize(deserializer)? {
+            Members { found: Some(found), error: None } => Ok(Ok(found)),
+            Members { found: None, error: Some(error) } => Ok(Err(error)),
+            _ => Err(D::Error::custom("a query requires either an answer or an error")),
         }
-    }
-
-    fn answer<T, E: Error>(found: Option<T>, error: Option<Arc<str>>) -> Result<Answer<T>, E> {
-        match (found, error) {
-            (Some(found), None) => Ok(Ok(found)),
-            (None, Some(error)) => Ok(Err(error)),
-            _ => Err(E::custom("a query requires either an answer or an error")),
-        }
-    }
-
-    fn required<T, E: Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
-        member.ok_or_else(|| E::missing_field(name))
-    }
-
-    type Text = Arc<str>;
-
-    /// The members of `podsMetric`, in the order of its fields.
-    type PodsMetric = (Text, Cow<'static, str>, Text, Text, Answer<Items>);
-
-    /// The members of `objectMetric`, in the order of its fields.
-    type ObjectMetric = (Text, Text, Text, Text, Answer<SeriesValue>);
-
-    pub(super) fn get_scale<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<(Text, Text, Answer<ScaleReplicas>), D::Error> {
-        let read = Members::deserialize(deserializer)?;
-        let both = read.replicas.zip(read.status_replicas);
-        let found =
-            both.map(|(replicas, status_replicas)| ScaleReplicas { replicas, status_replicas });
-        let (resource, name) = (required(read.resource, "resource")?, required(read.name, "name")?);
-        Ok((resource, name, answer(found, read.error)?))
-    }
-
-    pub(super) fn list_pod_metrics<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<(Text, Answer<Items>), D::Error> {
-        let mut read = Members::deserialize(deserializer)?;
-        let items = read.items()?;
-        Ok((required(read.selector, "selector")?, items))
-    }
-
-    pub(super) fn pods_metric<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<PodsMetric, D::Error> {
-        let mut read = Members::deserialize(deserializer)?;
-        let items = read.items()?;
-        let kind = read.kind.filter(|kind| **kind != *pod_kind());
-        Ok((
-            required(read.metric, "metric")?,
-            kind.map_or_else(pod_kind, |kind| Cow::Owned(kind.to_string())),
-            required(read.selector, "selector")?,
-            required(read.metric_selector, "metricSelector")?,
-            items,
-        ))
-    }
-
-    pub(super) fn object_metric<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<ObjectMetric, D::Error> {
-        let read = Members::deserialize(deserializer)?;
-        Ok((
-            required(read.metric, "metric")?,
-            required(read.kind, "kind")?,
-            required(read.name, "name")?,
-            required(read.metric_selector, "metricSelector")?,
-            answer(read.value.map(|value| SeriesValue { value }), read.error)?,
-        ))
-    }
-
-    pub(super) fn external_metric<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<(Text, Text, Answer<Items>), D::Error> {
-        let mut read = Members::deserialize(deserializer)?;
-        let items = read.items()?;
-        let metric = required(read.metric, "metric")?;
-        Ok((metric, required(read.metric_selector, "metricSelector")?, items))
     }
 }
 

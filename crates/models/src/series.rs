@@ -3,13 +3,12 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::api::Text;
 
 /// The change of one series of the controller's own metrics in a reconcile.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesChange {
     /// The series without the prefix `horizontal_pod_autoscaler_controller_` and without quotation
     /// marks: `reconciliations_total{action=none,error=none}`. Those of the work queue have no
@@ -21,28 +20,8 @@ pub struct SeriesChange {
     pub change: Amount,
 }
 
-/// A derived implementation would buffer all members, because one of them is flattened. This one is
-/// faster, which matters because each reconcile changes several series.
-impl<'de> Deserialize<'de> for SeriesChange {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeriesChange, D::Error> {
-        #[derive(Deserialize)]
-        struct Members {
-            series: Text,
-            increase: Option<f64>,
-            value: Option<f64>,
-        }
-        let Members { series, increase, value } = Members::deserialize(deserializer)?;
-        let change = match (increase, value) {
-            (Some(increase), None) => Amount::Increase(increase),
-            (None, Some(value)) => Amount::Value(value),
-            _ => return Err(D::Error::custom("a series requires either an increase or a value")),
-        };
-        Ok(SeriesChange { series, change })
-    }
-}
-
 /// The change of a series.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Amount {
     /// The increase of a counter; in seconds, if it counts time.
