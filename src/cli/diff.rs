@@ -71,7 +71,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Whether scenarios without a recorded trace are run.
+    /// Returns true if scenarios without a recorded trace are run.
     pub(super) fn runs_live(&self) -> RunsLive {
         if self.recorded { RunsLive::Never } else { RunsLive::On(self.build) }
     }
@@ -93,7 +93,7 @@ pub(super) enum Compared<C: 'static = Change> {
 #[derive(Clone, Debug)]
 pub(super) struct NotCompared {
     pub(super) why: String,
-    /// Whether both releases support the scenario, but upstream could not run it.
+    /// True if both releases support the scenario, but upstream could not run it.
     pub(super) is_unknown: bool,
 }
 

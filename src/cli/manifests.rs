@@ -124,7 +124,7 @@ pub(super) struct SkipArgs {
 pub(super) struct Autoscalers {
     hpas: Selected,
     vpas: Selected,
-    /// Whether `--skip-missing` is given. None: the command does not have it.
+    /// True if `--skip-missing` is given. None: the command does not have it.
     skip_missing: Option<bool>,
 }
 

@@ -83,7 +83,7 @@ pub(super) struct ReportFile {
     flag: String,
     path: PathBuf,
     file: File,
-    /// Whether the old contents were removed, or are to be kept.
+    /// True if the old contents were removed, or are to be kept.
     is_emptied: bool,
     /// True if the file did not exist before.
     is_new: bool,

@@ -52,7 +52,7 @@ pub struct Options {
     pub flags: Flags,
     /// Feature gates, by name.
     pub gates: BTreeMap<String, bool>,
-    /// Whether to run without upstream's HPA controller.
+    /// True to run without upstream's HPA controller.
     pub without_hpa_controller: bool,
     /// Additional arguments of the API server, without dashes: `enable-aggregator-routing=true`.
     pub api_server: Vec<String>,

@@ -65,7 +65,7 @@ pub struct ExistingCluster {
     pub context: String,
     /// The address at which the API server reaches the metrics APIs. Default: the first that works.
     pub metrics_address: Option<HostPort>,
-    /// Whether existing metrics APIs may be replaced during the run.
+    /// True if existing metrics APIs may be replaced during the run.
     pub replaces: bool,
     /// The command that removes leftovers of dead runs, like `cluster clean`. It runs when this
     /// process is killed. If it is empty, the next run removes the leftovers.

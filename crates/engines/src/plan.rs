@@ -62,7 +62,7 @@ pub struct Plan {
     pub shard: Option<Shard>,
     /// The time limit of an engine's answer.
     pub time_limit: Duration,
-    /// Whether an engine that is not in the cache folder is an error, in place of a build.
+    /// True if an engine that is not in the cache folder is an error, in place of a build.
     pub only_cached: bool,
     /// Settings of wall-clock engines.
     pub cluster: ClusterOptions,

@@ -122,7 +122,7 @@ struct Access {
     exposure: Exposure,
     /// The custom controller to start.
     custom: Option<CustomController>,
-    /// Whether the cluster is removed after the run.
+    /// True if the cluster is removed after the run.
     is_disposable: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Settings {
     pub flags: Flags,
     /// Feature gates of the API server and the kube-controller-manager, by name.
     pub gates: BTreeMap<String, bool>,
-    /// Whether upstream's HPA controller runs.
+    /// True if upstream's HPA controller runs.
     pub(crate) hpa_controller: bool,
     /// Additional arguments of the API server, without dashes.
     pub api_server: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Settings {
     pub observed: Vec<String>,
     /// Custom resources to define.
     pub(crate) custom_kinds: BTreeSet<CustomKind>,
-    /// Whether it runs only a few scenarios, in parallel with other clusters. It then uses half of
+    /// True if it runs only a few scenarios, in parallel with other clusters. It then uses half of
     /// the cores.
     pub small: bool,
     /// The custom HPA controller to start.

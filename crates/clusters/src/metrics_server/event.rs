@@ -66,7 +66,7 @@ pub enum ServerEvent {
 pub struct ServerError {
     /// The problem.
     pub problem: Diagnostic,
-    /// Whether the command line is wrong.
+    /// True if the command line is wrong.
     pub of_usage: bool,
 }
 

@@ -72,9 +72,9 @@ pub struct ServerConfig {
     pub speed: NonZero<u32>,
     /// The address for the API server. Default: the first address that works.
     pub listen: Option<HostPort>,
-    /// Whether existing metrics APIs may be replaced.
+    /// True if existing metrics APIs may be replaced.
     pub may_replace: bool,
-    /// Whether the server is registered in the cluster.
+    /// True if the server is registered in the cluster.
     pub register: bool,
     /// A command that removes the leftovers of dead processes, like [`remove`]. It runs when this
     /// process is killed. If it is empty, the next process removes the leftovers.

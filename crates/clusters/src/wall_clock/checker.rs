@@ -32,7 +32,7 @@ use kube_lockstep_sim::world::Change;
 pub(super) struct Precision {
     /// The possible error of the observed time of a request.
     pub(super) uncertainty: Span,
-    /// Whether the controller is not upstream's, so that the times of its reconciles are not
+    /// True if the controller is not upstream's, so that the times of its reconciles are not
     /// compared.
     pub custom: bool,
 }

@@ -69,7 +69,7 @@ pub(super) struct Filter<'a> {
     pub readings: ClockReadings,
     /// The possible delay of a reconcile without a read before its first write.
     pub(super) slack: Span,
-    /// Whether the controller is not upstream's, and may write a status that is already stored.
+    /// True if the controller is not upstream's, and may write a status that is already stored.
     pub custom: bool,
 }
 
@@ -167,7 +167,7 @@ pub(super) struct Hypotheses([Hypothesis; 3]);
 pub(super) struct Supported {
     pub(super) hypotheses: Hypotheses,
     pub decision: Decision,
-    /// Whether some required another clock reading, or were ruled out.
+    /// True if some required another clock reading, or were ruled out.
     pub ambiguous: bool,
 }
 

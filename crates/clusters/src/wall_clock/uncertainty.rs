@@ -106,7 +106,7 @@ impl History {
 /// The uncertainties that apply to the current comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncertainties {
-    /// Whether the comparison depends on time; that of the API server's answers does not.
+    /// True if the comparison depends on time; that of the API server's answers does not.
     timed: bool,
     /// The nondeterminism that would explain the difference.
     pub(super) nondeterminism: Option<Nondeterminism>,

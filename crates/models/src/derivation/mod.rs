@@ -57,7 +57,7 @@ pub struct Derivation {
     pub limits: Option<Limits>,
     /// The desired replicas.
     pub desired_replicas: i32,
-    /// Whether the replicas were changed.
+    /// True if the replicas were changed.
     pub rescaled: bool,
     /// The reason if there was no decision.
     pub error: Option<Text>,
@@ -236,7 +236,7 @@ pub struct SecondRatio {
     pub pods: u32,
     /// The value of a missing pod, if missing pods count.
     pub missing_as: Option<Filled>,
-    /// Whether unready pods count as zero.
+    /// True if unready pods count as zero.
     pub unready_as_zero: bool,
     /// `ceil(ratio × pods)`.
     pub proposal: i32,
@@ -286,18 +286,18 @@ pub struct Forbidden {
     /// The time that the windows are compared with: the time of the metric with the largest
     /// proposal.
     pub timestamp: Time,
-    /// Whether scaling up is still forbidden.
+    /// True if scaling up is still forbidden.
     pub up: bool,
-    /// Whether scaling down is still forbidden.
+    /// True if scaling down is still forbidden.
     pub down: bool,
-    /// Whether a window prevented a change.
+    /// True if a window prevented a change.
     pub held: bool,
 }
 
 /// The effect of the stabilization window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stabilization {
-    /// Whether the HPA has `spec.behavior`, and thus windows in both directions.
+    /// True if the HPA has `spec.behavior`, and thus windows in both directions.
     pub behavior: bool,
     /// The window for scaling up.
     pub up_window: Span,
@@ -349,7 +349,7 @@ pub enum RateLimit {
     Legacy(i32),
     /// The policies of one direction.
     Policies {
-        /// Whether the direction is upwards.
+        /// True if the direction is upwards.
         up: bool,
         /// The choice among the policies.
         select: SelectPolicy,

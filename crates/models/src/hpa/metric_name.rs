@@ -81,7 +81,7 @@ fn external_name(
 /// Upstream: apimachinery, meta/v1/generated.pb.go, LabelSelector.String
 pub(crate) struct GoSelector<'a> {
     pub selector: Option<&'a LabelSelector>,
-    /// Whether the expressions are printed with their types.
+    /// True if the expressions are printed with their types.
     pub typed: bool,
 }
 

@@ -22,38 +22,38 @@ pub enum InvalidQuantities {
 /// The rules by which the API server admits and stores HPAs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AdmissionRules {
-    /// Whether HPAs have `behavior`.
+    /// True if HPAs have `behavior`.
     pub has_behavior: bool,
-    /// Whether `behavior` has a tolerance.
+    /// True if `behavior` has a tolerance.
     pub has_tolerance: bool,
-    /// Whether HPAs have external metrics.
+    /// True if HPAs have external metrics.
     pub has_external_metrics: bool,
-    /// Whether metrics have selectors, and metrics of objects have averages.
+    /// True if metrics have selectors, and metrics of objects have averages.
     pub has_metric_selectors: bool,
-    /// Whether the apiVersion of references is validated.
+    /// True if the apiVersion of references is validated.
     pub api_version_is_checked: bool,
     /// The error for `maxReplicas` below 1.
     pub max_replicas_error: MaxReplicasError,
     /// The form in which an invalid quantity is printed.
     pub invalid_quantities: InvalidQuantities,
-    /// Whether the error of a `minReplicas` that is too small names the smallest valid value.
+    /// True if the error of a `minReplicas` that is too small names the smallest valid value.
     pub least_is_named: bool,
-    /// Whether checks that are generated from types replace hand-written ones.
+    /// True if checks that are generated from types replace hand-written ones.
     pub generated_validation: bool,
-    /// Whether, in versions of the API that can't omit it, a zero total beside the average of an
+    /// True if, in versions of the API that can't omit it, a zero total beside the average of an
     /// object's metric means that there is no total.
     pub zero_total_is_none: bool,
-    /// Whether the API server serves autoscaling/v2beta1, and not v2alpha1, which has the same
+    /// True if the API server serves autoscaling/v2beta1, and not v2alpha1, which has the same
     /// fields.
     pub serves_v2beta1: bool,
-    /// Whether the API server serves autoscaling/v2. The controller uses it if it is served.
+    /// True if the API server serves autoscaling/v2. The controller uses it if it is served.
     pub serves_v2: bool,
-    /// Whether HPAs are stored as autoscaling/v1.
+    /// True if HPAs are stored as autoscaling/v1.
     pub stored_as_v1: bool,
-    /// Whether an HPA in v2 is stored without defaults. Readers of the storage see the defaults of
+    /// True if an HPA in v2 is stored without defaults. Readers of the storage see the defaults of
     /// the storage version, which the next write stores.
     pub stores_without_defaults: bool,
-    /// Whether autoscaling/v1 keeps a percentage of cpu if another metric of cpu precedes it.
+    /// True if autoscaling/v1 keeps a percentage of cpu if another metric of cpu precedes it.
     pub all_percentages_are_kept: bool,
 }
 

@@ -3,9 +3,9 @@
 /// The Prometheus metrics that the controller has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControllerMetricRules {
-    /// Whether reconciles and computations of metrics are counted and timed.
+    /// True if reconciles and computations of metrics are counted and timed.
     pub has_counters: bool,
-    /// Whether the number of HPAs and the desired replicas of each are gauges.
+    /// True if the number of HPAs and the desired replicas of each are gauges.
     pub has_gauges: bool,
     /// True if work queues report exact durations. Otherwise, they truncate each duration to whole
     /// microseconds.

@@ -5,9 +5,9 @@
 pub struct EventRules {
     /// The limit on the rate of the events of one object.
     pub limit: EventLimit,
-    /// Whether the events of one object are limited by their type.
+    /// True if the events of one object are limited by their type.
     pub limited_by_type: bool,
-    /// Whether the message of a combined event ends with the message of the last event.
+    /// True if the message of a combined event ends with the message of the last event.
     pub combined_has_message: bool,
     /// If true, client-go records events in the order in which they occur. If false, it records
     /// each event on a goroutine of its own, and chance decides their order.

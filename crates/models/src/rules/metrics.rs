@@ -49,31 +49,31 @@ pub struct MetricRules {
     pub within_tolerance: Within,
     /// The error, of several, with which a reconcile ends.
     pub errors: MetricErrors,
-    /// Whether a failed metric prevents scaling down.
+    /// True if a failed metric prevents scaling down.
     pub partial_failure_blocks_scale_down: bool,
-    /// Whether a reconcile that continues with some of the metrics ends with the error of the
+    /// True if a reconcile that continues with some of the metrics ends with the error of the
     /// failed ones.
     pub partial_failure_is_returned: bool,
-    /// Whether the error of missing metrics comes before the error of a missing request.
+    /// True if the error of missing metrics comes before the error of a missing request.
     pub metrics_before_requests: bool,
-    /// Whether the replicas are kept if a utilization, with all pods counted, would change them in
+    /// True if the replicas are kept if a utilization, with all pods counted, would change them in
     /// the opposite direction.
     pub utilizations_keep_direction: bool,
-    /// Whether the replicas are kept if an average, with all pods counted, would change them in the
+    /// True if the replicas are kept if an average, with all pods counted, would change them in the
     /// opposite direction.
     pub averages_keep_direction: bool,
     /// The use of the target average of an object's metric.
     pub object_average: ObjectAverage,
-    /// Whether the ratio of an object's or external metric is multiplied by the ready pods instead
+    /// True if the ratio of an object's or external metric is multiplied by the ready pods instead
     /// of the replicas.
     pub values_are_per_ready_pod: bool,
-    /// Whether the sum of an external metric's value, and the proposal of any value, are capped.
+    /// True if the sum of an external metric's value, and the proposal of any value, are capped.
     pub value_is_capped: bool,
-    /// Whether the sum and the proposal of an external metric's average are capped.
+    /// True if the sum and the proposal of an external metric's average are capped.
     pub external_average_is_capped: bool,
-    /// Whether pods are counted before the ratio of an external metric is compared.
+    /// True if pods are counted before the ratio of an external metric is compared.
     pub external_counts_pods_first: bool,
-    /// Whether the controller's API version reads an absent total as zero.
+    /// True if the controller's API version reads an absent total as zero.
     pub absent_totals_are_zero: bool,
 }
 

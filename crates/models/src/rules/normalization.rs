@@ -43,7 +43,7 @@ pub struct NormalizationRules {
     pub limits: LimitOrder,
     /// The rule by which the stabilization windows of `behavior` apply.
     pub behavior_windows: BehaviorWindows,
-    /// Whether changes in the other direction count in the policies of `behavior`.
+    /// True if changes in the other direction count in the policies of `behavior`.
     pub changes_are_netted: bool,
 }
 

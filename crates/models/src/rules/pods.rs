@@ -18,29 +18,29 @@ pub enum Unready {
 pub struct PodRules {
     /// The pods that count as unready.
     pub unready: Unready,
-    /// Whether a Pending pod is always unready.
+    /// True if a Pending pod is always unready.
     pub pending_is_unready: bool,
-    /// Whether terminating and failed pods are ignored.
+    /// True if terminating and failed pods are ignored.
     pub terminating_is_ignored: bool,
-    /// Whether the metrics of ignored pods still count.
+    /// True if the metrics of ignored pods still count.
     pub ignored_pods_are_measured: bool,
     /// True if, for scaling down, a pod without metrics counts as its target if that exceeds its
     /// request.
     pub missing_pods_count_their_target: bool,
-    /// Whether pods without metrics count as zero if the average equals its target.
+    /// True if pods without metrics count as zero if the average equals its target.
     pub zeros_at_target: bool,
-    /// Whether the requests of sidecars count.
+    /// True if the requests of sidecars count.
     pub sidecars_count: bool,
-    /// Whether a pod without the container of a ContainerResource metric is an error.
+    /// True if a pod without the container of a ContainerResource metric is an error.
     pub container_must_exist: bool,
-    /// Whether metrics of a pod without that container fail the metric. Otherwise, the pod counts
+    /// True if metrics of a pod without that container fail the metric. Otherwise, the pod counts
     /// as a pod without metrics.
     pub container_metrics_must_exist: bool,
-    /// Whether other HPAs that select the same pods are an error.
+    /// True if other HPAs that select the same pods are an error.
     pub ambiguous_selector_is_checked: bool,
-    /// Whether the requests of running pods can be changed, as the updater of a VPA does.
+    /// True if the requests of running pods can be changed, as the updater of a VPA does.
     pub can_be_resized: bool,
-    /// Whether pods are read from a cache, instead of the API server.
+    /// True if pods are read from a cache, instead of the API server.
     pub are_cached: bool,
 }
 

@@ -14,13 +14,13 @@ pub enum FirstReconcile {
 pub struct QueueRules {
     /// The time of the first reconcile of a new HPA.
     pub first_reconcile: FirstReconcile,
-    /// Whether a successful reconcile queues the next one. Otherwise, the update event of a written
+    /// True if a successful reconcile queues the next one. Otherwise, the update event of a written
     /// status or the informer's resync queues the next one.
     pub success_requeues: bool,
-    /// Whether HPAs that are due at the same time are reconciled in the order in which they were
+    /// True if HPAs that are due at the same time are reconciled in the order in which they were
     /// queued. Otherwise, their order is that of Go's heap.
     pub waiting_is_sorted: bool,
-    /// Whether a reconcile ends at its selector if the HPA was deleted in the meantime.
+    /// True if a reconcile ends at its selector if the HPA was deleted in the meantime.
     pub deletion_ends_reconcile: bool,
 }
 

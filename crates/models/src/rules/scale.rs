@@ -32,17 +32,17 @@ pub enum MissingScale {
 pub struct ScaleRules {
     /// The number of attempts to update the scale if there are conflicts.
     pub update_attempts: u32,
-    /// Whether the current replicas are `spec.replicas` of the scale instead of `status.replicas`.
+    /// True if the current replicas are `spec.replicas` of the scale instead of `status.replicas`.
     pub uses_spec_replicas: bool,
     /// The meaning of zero replicas.
     pub at_zero: AtZero,
-    /// Whether scales are read and written in the group `extensions`, by their kind alone.
+    /// True if scales are read and written in the group `extensions`, by their kind alone.
     pub in_extensions: bool,
     /// The name of a missing scale in the error of a read.
     pub missing_on_read: MissingScale,
     /// The name of a missing scale in the error of a write.
     pub missing_on_write: MissingScale,
-    /// Whether the error of a write of an outdated scale names Deployments and ReplicaSets in the
+    /// True if the error of a write of an outdated scale names Deployments and ReplicaSets in the
     /// group `extensions`.
     pub conflicts_in_extensions: bool,
 }

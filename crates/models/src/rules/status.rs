@@ -5,20 +5,20 @@ use crate::quantity::Format;
 /// The rules by which the status of an HPA is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StatusRules {
-    /// Whether HPAs have conditions, and the status is written after the scale could not be read or
+    /// True if HPAs have conditions, and the status is written after the scale could not be read or
     /// written.
     pub has_conditions: bool,
-    /// Whether each reconcile writes the status, even if nothing changed.
+    /// True if each reconcile writes the status, even if nothing changed.
     pub is_always_written: bool,
-    /// Whether a failure keeps the metrics of the last status.
+    /// True if a failure keeps the metrics of the last status.
     pub failure_keeps_metrics: bool,
-    /// Whether the error of a status write is reported after the scale could not be read.
+    /// True if the error of a status write is reported after the scale could not be read.
     pub scale_failure_reports_write_error: bool,
     /// The format in which the average memory usage is printed.
     pub memory_format: Format,
-    /// Whether the status of an object's average names the object.
+    /// True if the status of an object's average names the object.
     pub object_average_names_object: bool,
-    /// Whether `lastScaleTime` is stored in whole seconds, like all other times.
+    /// True if `lastScaleTime` is stored in whole seconds, like all other times.
     pub scale_times_are_whole: bool,
 }
 

@@ -34,12 +34,12 @@ pub enum MissingRequest {
 /// The wording of errors and messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TextRules {
-    /// Whether the error of a reconcile names the resource, container or external metric that
+    /// True if the error of a reconcile names the resource, container or external metric that
     /// failed.
     pub metric_is_named: bool,
-    /// Whether the event of a resource metric names the value that is unavailable.
+    /// True if the event of a resource metric names the value that is unavailable.
     pub resource_is_named: bool,
-    /// Whether an error names the metrics API that returned nothing.
+    /// True if an error names the metrics API that returned nothing.
     pub metrics_api_is_named: bool,
     /// The name of a failed metric of pods.
     pub pods_metric: &'static str,
@@ -57,22 +57,22 @@ pub struct TextRules {
     pub object_error: ObjectError,
     /// The HPAs that the error about a shared selector names.
     pub ambiguous_hpas: AmbiguousHpas,
-    /// Whether the error of an unknown kind quotes it.
+    /// True if the error of an unknown kind quotes it.
     pub unknown_kind_is_quoted: bool,
     /// The spelling of `successfully`.
     pub successfully: &'static str,
-    /// Whether too few replicas have their own message instead of the message of the upper limit.
+    /// True if too few replicas have their own message instead of the message of the upper limit.
     pub too_few_is_explained: bool,
-    /// Whether the utilization of a container is reported as container utilization.
+    /// True if the utilization of a container is reported as container utilization.
     pub container_utilization_is_named: bool,
-    /// Whether the expressions of a selector are printed with their types.
+    /// True if the expressions of a selector are printed with their types.
     pub expressions_are_typed: bool,
     /// The format of the error of a selector with a wrong number of values.
     pub wrong_number_of_values: WrongNumberFormat,
-    /// Whether the condition of a failed selector uses the error as a format string without
+    /// True if the condition of a failed selector uses the error as a format string without
     /// arguments.
     pub selector_messages_are_formats: bool,
-    /// Whether the condition of a failed metric uses the error as a format string without
+    /// True if the condition of a failed metric uses the error as a format string without
     /// arguments.
     pub metric_messages_are_formats: bool,
 }

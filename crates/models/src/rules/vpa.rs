@@ -95,19 +95,19 @@ pub struct VpaRules {
     pub removed_pods: RemovedPods,
     /// The updates of a pod in which the recommender detects an OOM kill.
     pub oom_updates: OomUpdates,
-    /// Whether the memory request in the status of a container precedes that of the specification.
+    /// True if the memory request in the status of a container precedes that of the specification.
     pub reads_requests_of_status: bool,
-    /// Whether the status contains the observed generation.
+    /// True if the status contains the observed generation.
     pub has_observed_generation: bool,
     /// The fields of container policies that change the aggregation of memory.
     pub policy_memory: PolicyMemory,
-    /// Whether recommended memory is in binary units: `250Mi` instead of `262144k`.
+    /// True if recommended memory is in binary units: `250Mi` instead of `262144k`.
     pub memory_is_binary: bool,
     /// The treatment of samples of init containers.
     pub init_containers: InitContainers,
-    /// Whether containers without CPU samples get the minimum. If not, they are left out.
+    /// True if containers without CPU samples get the minimum. If not, they are left out.
     pub recommends_without_samples: bool,
-    /// Whether the containers of a recommendation are sorted. If not, their order is random, and is
+    /// True if the containers of a recommendation are sorted. If not, their order is random, and is
     /// not compared; a status that differs only in the order is written.
     pub sorts_containers: bool,
     /// The rules for checkpoints.
@@ -171,28 +171,28 @@ pub enum PolicyMemory {
 /// The rules for checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckpointRules {
-    /// Whether the checkpoints of all namespaces are read once for each namespace with a VPA. If
+    /// True if the checkpoints of all namespaces are read once for each namespace with a VPA. If
     /// not, those of each namespace are read once.
     pub reads_all_per_namespace: bool,
-    /// Whether bounds of a loaded histogram leave out buckets with a weight close to zero.
+    /// True if bounds of a loaded histogram leave out buckets with a weight close to zero.
     pub trims_loaded: bool,
-    /// Whether checkpoints of VPAs that the recommender does not handle are kept. If not, they are
+    /// True if checkpoints of VPAs that the recommender does not handle are kept. If not, they are
     /// deleted, after the VPAs were loaded again.
     pub keeps_those_of_other_recommenders: bool,
-    /// Whether checkpoints in ignored namespaces are never deleted.
+    /// True if checkpoints in ignored namespaces are never deleted.
     pub skips_ignored_namespaces: bool,
 }
 
 /// The texts of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VpaTexts {
-    /// Whether the log has a message and its values. If not, the message contains the values.
+    /// True if the log has a message and its values. If not, the message contains the values.
     pub log_is_structured: bool,
-    /// Whether the condition of an unsupported target names the target.
+    /// True if the condition of an unsupported target names the target.
     pub names_unsupported_target: bool,
-    /// Whether an error of a checkpoint shows the VPA as `namespace/name`.
+    /// True if an error of a checkpoint shows the VPA as `namespace/name`.
     pub shows_vpa_as_path: bool,
-    /// Whether errors of empty and negative checkpoints begin with a lowercase letter.
+    /// True if errors of empty and negative checkpoints begin with a lowercase letter.
     pub lowercase_checkpoint_errors: bool,
     /// The same for errors of buckets.
     pub lowercase_bucket_errors: bool,

@@ -40,7 +40,7 @@ pub struct Target {
     /// The selector of its pods.
     #[serde(with = "selector_text")]
     pub selector: Selector,
-    /// Whether another controller owns it.
+    /// True if another controller owns it.
     pub has_parent: bool,
     /// The reason why the topmost controller can't be found, if any.
     pub error: Option<String>,

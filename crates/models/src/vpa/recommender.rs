@@ -51,7 +51,7 @@ pub enum Write {
     Checkpoint {
         /// The new checkpoint.
         checkpoint: Arc<Checkpoint>,
-        /// Whether it is created.
+        /// True if it is created.
         is_new: bool,
         /// The effect of upstream's random order on the weights.
         tolerances: Tolerances,
@@ -94,7 +94,7 @@ pub struct Run {
     pub writes: Vec<Write>,
     /// The logged errors.
     pub log: Vec<LogLine>,
-    /// Whether the result of this run, and of all later ones, depends on the order in which
+    /// True if the result of this run, and of all later ones, depends on the order in which
     /// upstream merges histograms, which is random: on more than the last digits of weights.
     pub is_undetermined: bool,
 }

@@ -40,7 +40,7 @@ component_flags! {
         /// A container that is killed again within this time is updated.
         "evict-after-oom-threshold"
         evict_after_oom_threshold: Span = Span::from_mins(10), parse;
-        /// Whether updates in place ignore the number of pods.
+        /// True if updates in place ignore the number of pods.
         "in-place-skip-disruption-budget" in_place_skip_disruption_budget: bool = false, parse;
     }
 }
@@ -140,11 +140,11 @@ pub struct Updater<'a> {
     pub flags: &'a UpdaterFlags,
     /// The limits of the containers.
     pub limits: &'a Limits,
-    /// Whether the API server can resize running pods. Otherwise the updater evicts them.
+    /// True if the API server can resize running pods. Otherwise the updater evicts them.
     pub resizes: bool,
     /// The configured replicas of each controller, by [`LivePod::group`].
     pub replicas: &'a BTreeMap<u32, i64>,
-    /// Whether the feature gate `PerVPAConfig` is on.
+    /// True if the feature gate `PerVPAConfig` is on.
     pub per_vpa_config: bool,
     /// The current time.
     pub now: Time,

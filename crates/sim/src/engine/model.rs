@@ -44,7 +44,7 @@ pub struct Simulation {
     hpas: Vec<Served>,
     targets: Vec<Target>,
     kinds: Vec<ServedKind>,
-    /// Whether several reconciles can be due, or in progress, at the same time.
+    /// True if several reconciles can be due, or in progress, at the same time.
     concurrent: bool,
     /// The controller's caches, if they can lag behind the cluster.
     caches: Option<Caches>,
@@ -56,7 +56,7 @@ struct ServedKind {
     group: String,
     kind: String,
     resource: Arc<str>,
-    /// Whether the kind has the scale subresource.
+    /// True if the kind has the scale subresource.
     scales: bool,
 }
 

@@ -232,7 +232,7 @@ impl<'a> Demand<'a> {
 struct Part<'a> {
     /// None: all.
     container: Option<&'a str>,
-    /// Whether the first container is among them. It has the usage that is not given by container.
+    /// True if the first container is among them. It has the usage that is not given by container.
     has_first: bool,
 }
 

@@ -106,7 +106,7 @@ pub(super) struct AppliedVpa {
     /// The time of the next run of the updater.
     pub due: Time,
     limits: Limits,
-    /// Whether running pods can be resized.
+    /// True if running pods can be resized.
     pub resizes: bool,
 }
 

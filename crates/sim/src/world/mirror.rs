@@ -28,9 +28,9 @@ pub struct RealPod {
     pub containers: Vec<Arc<str>>,
     /// The pod's start time. None: the pod has not started.
     pub started: Option<Time>,
-    /// Whether the pod receives a share of the load.
+    /// True if the pod receives a share of the load.
     pub ready: bool,
-    /// Whether the pod has failed or succeeded.
+    /// True if the pod has failed or succeeded.
     pub over: bool,
 }
 

@@ -27,16 +27,16 @@ pub(super) struct SimPod {
     pub admitted: Option<usize>,
     /// The start time; None: Pending.
     pub started: Option<Time>,
-    /// Whether the startup is over.
+    /// True if the startup is over.
     pub warm: bool,
-    /// Whether the pod has run for long enough to report metrics.
+    /// True if the pod has run for long enough to report metrics.
     pub reports: bool,
     /// The final phase: Failed or Succeeded.
     pub ended: Option<PodPhase>,
     pub deletion: Option<Deletion>,
-    /// Whether the workload of the pod was deleted.
+    /// True if the workload of the pod was deleted.
     pub(super) orphan: bool,
-    /// Whether the object no longer exists; only its stale sample remains.
+    /// True if the object no longer exists; only its stale sample remains.
     pub deleted: bool,
     /// The condition Ready and its last transition time.
     pub ready: Option<(bool, Time)>,

@@ -24,7 +24,7 @@ use kube_lockstep_scenario::resolved::{Action, Sampling, Scenario};
 /// The last published state.
 #[derive(Clone, Debug)]
 pub(super) struct Publisher {
-    /// Whether the pod template and the window of samples have been published. They are published
+    /// True if the pod template and the window of samples have been published. They are published
     /// once.
     started: bool,
     /// The targets; the first one is the workload.
@@ -101,9 +101,9 @@ struct Query<'s> {
     sampled: Time,
     /// The common timestamp of these samples.
     timestamp: Time,
-    /// Whether metrics.k8s.io returns an empty list.
+    /// True if metrics.k8s.io returns an empty list.
     is_empty: bool,
-    /// Whether this is the first query.
+    /// True if this is the first query.
     first: bool,
 }
 

@@ -148,7 +148,7 @@ pub(super) struct Touched {
     pub templates: Vec<NewTemplate>,
     /// The last writer of `spec.replicas`, by target.
     pub writers: BTreeMap<usize, Writer>,
-    /// Whether all samples must be compared.
+    /// True if all samples must be compared.
     pub(super) all_samples: bool,
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Touched {
 pub(super) struct Removed {
     pub ordinal: u32,
     pub name: Arc<str>,
-    /// Whether a new pod with the same name exists, whose sample replaces the sample of this one.
+    /// True if a new pod with the same name exists, whose sample replaces the sample of this one.
     pub(super) is_replaced: bool,
 }
 
@@ -175,7 +175,7 @@ pub struct ServingChange {
     pub at: Time,
     /// The ordinal of the pod.
     pub ordinal: u32,
-    /// Whether it serves from then on.
+    /// True if it serves from then on.
     pub serves: bool,
 }
 

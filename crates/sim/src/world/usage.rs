@@ -23,7 +23,7 @@ pub(super) struct Usage {
     index: BTreeMap<ClassKey, usize>,
     /// Incremented whenever a reading changes.
     pub version: u64,
-    /// Whether a share of a load was larger than the limit of a pod.
+    /// True if a share of a load was larger than the limit of a pod.
     pub(super) was_cut: bool,
 }
 

@@ -74,7 +74,7 @@ pub(crate) async fn of_this_process(client: &Client) -> Result<Vec<String>, Stri
 /// If the API server rejects a request, or namespaces remain after the timeout.
 pub async fn remove(client: &Client, names: &[String]) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    // Whether the deletion was requested.
+    // True if the deletion was requested.
     let mut remaining: BTreeMap<&String, bool> = names.iter().map(|name| (name, false)).collect();
     let limit = Instant::now() + NAMESPACE_TIMEOUT;
     loop {

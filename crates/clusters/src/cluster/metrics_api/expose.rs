@@ -72,7 +72,7 @@ pub(crate) struct Exposure {
     pub addresses: Vec<ListenRoute>,
     /// Some of the groups of [`GROUPS`].
     pub groups: Vec<&'static str>,
-    /// Whether a metrics API of the cluster may be replaced while this one is served.
+    /// True if a metrics API of the cluster may be replaced while this one is served.
     pub replace: bool,
 }
 

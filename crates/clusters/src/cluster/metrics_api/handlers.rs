@@ -278,7 +278,7 @@ fn sample(served: &ServedNamespace, namespace: &str, pod: &PodMetrics) -> PodSam
 struct FieldSelector {
     /// Names, and whether the pod's name must be equal.
     names: Vec<(String, bool)>,
-    /// Whether it selects another namespace.
+    /// True if it selects another namespace.
     selects_nothing: bool,
 }
 

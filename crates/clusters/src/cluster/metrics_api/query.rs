@@ -51,7 +51,7 @@ pub(crate) struct Request {
     pub parameters: Vec<(String, String)>,
     pub user_agent: Option<String>,
     pub user: Option<String>,
-    /// Whether the client prefers a table, as `kubectl get` does.
+    /// True if the client prefers a table, as `kubectl get` does.
     pub(crate) wants_table: bool,
 }
 

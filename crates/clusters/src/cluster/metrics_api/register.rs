@@ -44,7 +44,7 @@ pub(crate) struct Options {
     pub(crate) routes: Vec<ServiceRoute>,
     /// Some of the groups of [`GROUPS`](crate::cluster::metrics_api::groups::GROUPS).
     pub groups: Vec<&'static str>,
-    /// Whether a metrics API of the cluster may be replaced while this one is served.
+    /// True if a metrics API of the cluster may be replaced while this one is served.
     pub replace: bool,
 }
 
@@ -400,7 +400,7 @@ fn restore(api: &mut APIService) {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Leftovers {
     pub owner: Owner,
-    /// Whether the process is alive, as far as this process can determine.
+    /// True if the process is alive, as far as this process can determine.
     pub(crate) is_alive: bool,
     /// The names of the objects.
     pub what: Vec<String>,

@@ -124,7 +124,7 @@ pub(crate) struct Metrics {
     controller: OnceLock<Arc<str>>,
     /// The receiver of the records of all queries.
     queries: Option<UnboundedSender<Query>>,
-    /// Whether only the controller queries the metrics. Every query is then reported, including
+    /// True if only the controller queries the metrics. Every query is then reported, including
     /// queries that upstream's controller never sends.
     is_private: bool,
 }

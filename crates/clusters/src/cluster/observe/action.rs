@@ -19,7 +19,7 @@ pub struct ObservedAction {
     pub(crate) action: ControllerAction,
     /// The user that queried a metric, if the API server named it.
     pub user: String,
-    /// Whether `spec.replicas` was written to the target itself, not to its scale subresource.
+    /// True if `spec.replicas` was written to the target itself, not to its scale subresource.
     pub direct: bool,
     /// The reason why the model can't represent the written status, which is then empty in
     /// `action`.

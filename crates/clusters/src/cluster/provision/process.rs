@@ -88,9 +88,9 @@ pub(crate) struct Launch<'a> {
     pub args: Vec<String>,
     /// The working folder, which also contains the log, `name.log`.
     pub folder: &'a Path,
-    /// Whether it uses half of the cores.
+    /// True if it uses half of the cores.
     pub(crate) few_cores: bool,
-    /// Whether to return the standard output.
+    /// True to return the standard output.
     pub(crate) pipes_output: bool,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct ClusterContext {
     pub(crate) setup_queue: SetupQueue,
     /// A reference count: each open session holds a reference.
     pub sessions: Arc<()>,
-    /// Whether the cluster is removed after the run.
+    /// True if the cluster is removed after the run.
     pub(crate) is_disposable: bool,
 }
 

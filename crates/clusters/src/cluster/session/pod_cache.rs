@@ -22,9 +22,9 @@ use kube_lockstep_scenario::resolved::BUILT_IN;
 /// A pod of the cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CachedPod {
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
-    /// Whether it has failed or succeeded: no controller counts it.
+    /// True if it has failed or succeeded: no controller counts it.
     pub over: bool,
 }
 

@@ -83,7 +83,7 @@ pub(crate) struct PodDriver {
     selector: Arc<str>,
     /// The target's name.
     name: Arc<str>,
-    /// Whether pods have a finalizer, so that they stay Terminating.
+    /// True if pods have a finalizer, so that they stay Terminating.
     holds: bool,
     /// The name of the template of the target's pods in the world.
     template: Option<Arc<str>>,
@@ -101,13 +101,13 @@ pub(crate) struct PodDriver {
     written: HashMap<String, Value>,
     /// The last `status.replicas` that was written, if the target has no controller.
     written_replicas: Option<i32>,
-    /// Whether the target was created.
+    /// True if the target was created.
     is_created: bool,
     replicas: i32,
     status_replicas: i32,
     /// The time when the cluster last matched the world.
     settled: Time,
-    /// Whether the controller scaled the target before the cluster matched the world.
+    /// True if the controller scaled the target before the cluster matched the world.
     superseded: bool,
     /// The time when the world last set the replicas of the target.
     scaled_at: Time,

@@ -73,7 +73,7 @@ pub(super) struct Grouping<'a, 'q, M> {
     pub resource: &'q str,
     /// The container whose usage counts; absent: all containers.
     pub container: Option<&'q str>,
-    /// Whether pod-level requests count.
+    /// True if pod-level requests count.
     pub(super) pod_level_resources: bool,
     pub rules: &'q PodRules,
     pub selector: &'q Selector,

@@ -175,9 +175,9 @@ struct TargetRules {
     low_value: i64,
     /// The assumed value of one missing pod for scaling down.
     low: Filled,
-    /// Whether missing pods count as zero even if the ratio is 1.
+    /// True if missing pods count as zero even if the ratio is 1.
     zeros_at_target: bool,
-    /// Whether the replicas are kept when they would change in the opposite direction with all pods
+    /// True if the replicas are kept when they would change in the opposite direction with all pods
     /// counted.
     keeps_direction: bool,
 }

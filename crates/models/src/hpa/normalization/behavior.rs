@@ -17,7 +17,7 @@ use crate::time::{Span, Time};
 struct Past<'a> {
     memory: &'a Memory,
     now: Time,
-    /// Whether changes in the other direction count as well.
+    /// True if changes in the other direction count as well.
     netted: bool,
 }
 

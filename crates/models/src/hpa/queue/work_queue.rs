@@ -22,7 +22,7 @@ pub(crate) struct WorkQueue {
     /// Keys with the time at which they become ready, at most one entry per key: a heap or a sorted
     /// list.
     waiting: Vec<(Time, Arc<str>)>,
-    /// Whether `waiting` is a sorted list, as in the oldest releases.
+    /// True if `waiting` is a sorted list, as in the oldest releases.
     sorted: bool,
     /// Ready keys, in order.
     ready: VecDeque<Ready>,

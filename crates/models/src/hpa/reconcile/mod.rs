@@ -32,7 +32,7 @@ pub(crate) struct ControllerConfig {
     pub rules: Rules,
     pub flags: Flags,
     pub gates: FeatureGates,
-    /// Whether the clock advances during a reconcile, if only slightly.
+    /// True if the clock advances during a reconcile, if only slightly.
     pub wall_clock: bool,
     /// True if observations contain the metrics of the work queue.
     pub all_metrics: bool,
@@ -84,7 +84,7 @@ pub(super) struct Reconcile<'a> {
 pub(crate) struct Monitored {
     /// The current replicas in the stored status, with which each proposal is compared.
     pub status_replicas: i32,
-    /// Whether the error is one of the HPA's spec.
+    /// True if the error is one of the HPA's spec.
     pub(crate) has_invalid_target: bool,
     /// The desired replicas, if the reconcile got that far.
     pub desired_replicas: Option<i32>,
