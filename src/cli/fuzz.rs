@@ -15,23 +15,22 @@ use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, tell, unless_closed};
-use super::{exit, interrupt};
+use super::{exit, fuzz_vpa, interrupt};
 use kube_autoscaler_models::rules::{AnyRelease, Release, VpaRelease};
 use kube_lockstep_engines::source::{EngineFactory, EngineSource};
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_engines::upstream::prepare_recommender;
-use kube_lockstep_fuzz::Area;
 use kube_lockstep_fuzz::fuzzing::{
-    Finding, FuzzEvent, FuzzPlan, FuzzSummary, RunLimit, catches_panics, fuzz,
+    Finding, FuzzEvent, FuzzPlan, FuzzSummary, NewEngine, RunLimit, catches_panics, fuzz,
 };
 use kube_lockstep_fuzz::report;
 use kube_lockstep_fuzz::report::{FuzzSetting, Saved};
-use kube_lockstep_sim::engine::Engine;
+use kube_lockstep_fuzz::{Area, Fuzzed};
+use kube_lockstep_sim::engine::ControllerKind;
 use kube_lockstep_sim::run::{Setting, Shard};
 
 /// The message for a signal while there are findings to save.
-pub(super) const INTERRUPTED: &str =
-    "interrupted: saving the findings; interrupt again to stop at once";
+const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to stop at once";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -39,21 +38,21 @@ pub(super) const INTERRUPTED: &str =
 pub(super) struct Args {
     /// The seed of the generator; the same seed gives the same scenarios [default: random]
     #[arg(long, value_name = "N")]
-    pub(super) seed: Option<u64>,
+    seed: Option<u64>,
     /// Stop after this number of ticks [default: 100000]
     #[arg(long, value_name = "N", conflicts_with = "time",
         value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) ticks: Option<u32>,
+    ticks: Option<u32>,
     /// Stop after this time, for example 60s or 10m
     #[arg(long, value_name = "DURATION", value_parser = super::args::time_limit)]
-    pub(super) time: Option<Duration>,
+    time: Option<Duration>,
     #[command(flatten)]
     pub(super) release: ReleaseOrCheckoutArgs,
     #[command(flatten)]
-    pub(super) part: ShardArgs,
+    part: ShardArgs,
     /// How many scenarios to run in parallel [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(super) jobs: Option<u16>,
+    jobs: Option<u16>,
     /// Only generate scenarios that focus on these areas: ratios, readiness, behavior, pods,
     /// errors, edits, quantities, custom, several, races, days; `hpa-and-vpa`, which is only
     /// generated if it is named, because it requires both controllers; or `vpa`, the recommender of
@@ -62,10 +61,10 @@ pub(super) struct Args {
     areas: Vec<AnyArea>,
     /// The folder where findings are saved as fixtures
     #[arg(long, value_name = "DIR", default_value = "fuzz-found")]
-    pub(super) save: PathBuf,
+    save: PathBuf,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
+    format: Format,
     /// The engine
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
@@ -96,7 +95,7 @@ impl FromStr for AnyArea {
 
 impl Args {
     /// Returns true if the recommender is tested: by its area, or by one of its releases.
-    pub(super) fn is_vpa(&self) -> bool {
+    fn is_vpa(&self) -> bool {
         let of_release = matches!(self.release.release, Some(AnyRelease::Vpa(_)));
         self.areas.as_slice() == [AnyArea::Vpa] || (of_release && self.areas.is_empty())
     }
@@ -146,15 +145,39 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let what = "--shard requires --seed: all shards of a run must have the same seed";
         return Err(Failure::usage(what).hint("set the same --seed for all shards").into());
     }
+    if args.is_vpa() {
+        return run_prepared(args, fuzz_vpa::prepare(args)?);
+    }
     let areas = args.hpa_areas()?;
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
     of_kubernetes(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
     let stop = CancellationToken::new();
+    let engine = engine(args, release, checkout.as_ref(), &stop)?;
+    let area_names = areas.iter().map(|area| area.name().to_owned()).collect();
+    run_prepared(args, Prepared { engine, release, checkout, areas, area_names, prefix: "", stop })
+}
+
+/// A run whose engine is ready.
+pub(super) struct Prepared<K: ControllerKind> {
+    pub(super) engine: EngineFactory<K>,
+    pub(super) release: K::Release,
+    pub(super) checkout: Option<Checkout>,
+    /// The areas of scenarios of HPAs.
+    pub(super) areas: Vec<Area>,
+    /// The names of all areas, for reports.
+    pub(super) area_names: Vec<String>,
+    /// The beginning of the names of files with findings.
+    pub(super) prefix: &'static str,
+    /// Cancelled to end the run early.
+    pub(super) stop: CancellationToken,
+}
+
+fn run_prepared<K: Fuzzed>(args: &Args, prepared: Prepared<K>) -> anyhow::Result<u8> {
+    let Prepared { engine, release, checkout, areas, area_names, prefix, stop } = prepared;
     let jobs = workers(args.jobs);
     let seed = args.seed.unwrap_or_else(random_seed);
-    let engine = engine(args, release, checkout.as_ref(), &stop)?;
     let setting = FuzzSetting {
         setting: Setting {
             engine: engine.name().clone(),
@@ -166,12 +189,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         },
         seed,
         version: env!("CARGO_PKG_VERSION"),
-        areas: areas.iter().map(|area| area.name().to_owned()).collect(),
+        areas: area_names,
         jobs,
     };
     let limit =
         args.time.map_or(RunLimit::Ticks(args.ticks.unwrap_or(100_000) as usize), RunLimit::Time);
-    let plan = FuzzPlan {
+    let plan: FuzzPlan<K> = FuzzPlan {
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
         jobs,
         areas,
@@ -181,7 +204,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     check_writable(&args.save).map_err(|error| not_saved(&args.save, &error))?;
     let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
-    let summary = run_and_report(args, &plan, &setting, &|| engine.make())?;
+    let results = Results { setting: &setting, folder: &args.save, prefix, format: args.format };
+    let summary = run_and_report(&plan, &results, &|| engine.make())?;
     ending.end_by_signal();
     Ok(if summary.divergences > 0 {
         exit::DIVERGES
@@ -215,19 +239,17 @@ fn engine(
 }
 
 /// A new seed. The generator itself has no clock.
-pub(super) fn random_seed() -> u64 {
+fn random_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| now.as_micros() as u64 % 1_000_000_000)
 }
 
 /// Runs the plan and reports on it.
-fn run_and_report(
-    args: &Args,
-    plan: &FuzzPlan,
-    setting: &FuzzSetting,
-    engine: &(dyn Fn() -> Box<dyn Engine> + Sync),
+fn run_and_report<K: Fuzzed>(
+    plan: &FuzzPlan<K>,
+    results: &Results<'_>,
+    engine: NewEngine<'_, K>,
 ) -> anyhow::Result<FuzzSummary> {
-    let results = Results { setting, folder: &args.save, format: args.format };
     results.begin()?;
     // A panic of the model is reported as a finding.
     let report_panic = std::panic::take_hook();
@@ -252,8 +274,7 @@ fn run_and_report(
             }
             FuzzEvent::Found(found) => {
                 progress.clear();
-                let name = format!("{}-{}.yaml", setting.seed, found.index);
-                results.finding(&found, &name, |path| Ok(report::fixture(&found, setting, path)))
+                results.finding(&found)
             }
         };
         if broken.is_ok() {
@@ -268,31 +289,29 @@ fn run_and_report(
 }
 
 /// The output of a run of the fuzzer.
-pub(super) struct Results<'a> {
-    pub(super) setting: &'a FuzzSetting,
+struct Results<'a> {
+    setting: &'a FuzzSetting,
     /// The folder for the fixtures of findings.
-    pub(super) folder: &'a Path,
-    pub(super) format: Format,
+    folder: &'a Path,
+    /// The beginning of the names of their files.
+    prefix: &'a str,
+    format: Format,
 }
 
 impl Results<'_> {
     /// The first line.
-    pub(super) fn begin(&self) -> io::Result<()> {
+    fn begin(&self) -> io::Result<()> {
         self.print(&report::first_line(self.setting), &|| report::first_json(self.setting))
     }
 
-    /// Saves a finding as a fixture, whose text depends on the path of its file, and prints it.
-    pub(super) fn finding<S>(
-        &self,
-        found: &Finding<S>,
-        file_name: &str,
-        fixture: impl FnOnce(&str) -> anyhow::Result<String>,
-    ) -> anyhow::Result<()> {
+    /// Saves a finding as a fixture, and prints it.
+    fn finding<S>(&self, found: &Finding<S>) -> anyhow::Result<()> {
         let failed = |error: io::Error| not_saved(self.folder, &error);
         std::fs::create_dir_all(self.folder).map_err(failed)?;
-        let file = self.folder.join(file_name);
+        let name = format!("{}{}-{}.yaml", self.prefix, self.setting.seed, found.index);
+        let file = self.folder.join(name);
         let path = file.to_string_lossy().replace('\\', "/");
-        let saved = Saved { text: fixture(&path)?, path };
+        let saved = Saved { text: report::fixture(found, self.setting, &path), path };
         std::fs::write(&file, &saved.text).map_err(failed)?;
         let text = report::finding(found, self.setting, &saved, columns());
         self.print(&text, &|| report::finding_json(found, self.setting, &saved.path))?;
@@ -300,7 +319,7 @@ impl Results<'_> {
     }
 
     /// The last lines.
-    pub(super) fn end(&self, summary: &FuzzSummary) -> io::Result<()> {
+    fn end(&self, summary: &FuzzSummary) -> io::Result<()> {
         let text = report::summary(summary, self.setting.seed, columns());
         self.print(&text, &|| report::summary_json(summary, self.setting))
     }
@@ -313,25 +332,25 @@ impl Results<'_> {
     }
 }
 
-pub(super) fn not_saved(folder: &Path, error: &io::Error) -> Failure {
+fn not_saved(folder: &Path, error: &io::Error) -> Failure {
     let what = format!("findings can't be saved in {}: {error}", folder.display());
     Failure::engine(what).hint("choose another folder with --save")
 }
 
 /// The progress on standard error: one line that is overwritten on a terminal, or occasional lines
 /// in a log.
-pub(super) struct Progress {
+struct Progress {
     terminal: bool,
     last: Option<Instant>,
     shown: bool,
 }
 
 impl Progress {
-    pub(super) fn new() -> Progress {
+    fn new() -> Progress {
         Progress { terminal: io::stderr().is_terminal(), last: None, shown: false }
     }
 
-    pub(super) fn update(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
+    fn update(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
         let interval = if self.terminal { Duration::from_millis(200) } else { LOG_INTERVAL };
         let last = *self.last.get_or_insert_with(Instant::now);
         if last.elapsed() < interval {
@@ -347,7 +366,7 @@ impl Progress {
         tell(&text);
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             tell("\r\u{1b}[K");
         }

@@ -2,26 +2,15 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::workers;
-use super::doctor::check_writable;
 use super::failure::Failure;
-use super::fuzz::{Args, INTERRUPTED, Progress, Results, not_saved, random_seed};
+use super::fuzz::{Args, Prepared};
 use super::output::PreparationLog;
-use super::{exit, interrupt};
-use kube_lockstep_engines::source::{EngineFactory, EngineSource};
+use kube_lockstep_engines::source::EngineSource;
 use kube_lockstep_engines::upstream::checkout::Checkout;
-use kube_lockstep_fuzz::fuzzing::RunLimit;
-use kube_lockstep_fuzz::recommender_fuzzing::{RecommenderFuzzPlan, fuzz_recommender};
-use kube_lockstep_fuzz::report::FuzzSetting;
-use kube_lockstep_scenario::vpa::script_to_yaml;
 use kube_lockstep_sim::engine::Vpa;
-use kube_lockstep_sim::run::{Setting, Shard};
 
-/// The schema, relative to a folder beside the repository's other folders.
-const SCHEMA: &str = "../schema/scenario.schema.json";
-
-/// Runs generated scripts on the recommender.
-pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+/// Prepares the recommender.
+pub(super) fn prepare(args: &Args) -> Result<Prepared<Vpa>, Failure> {
     let checkout = checkout(args)?;
     let release = args.release.vpa_release(checkout.as_ref())?;
     let stop = CancellationToken::new();
@@ -33,56 +22,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut preparing = PreparationLog::default();
     let limits = args.release.local.build.limits(&stop);
     let mut progress = |what: &str, done| preparing.log(what, done);
-    let engine: EngineFactory<Vpa> =
-        source.prepare(release, &limits, &mut progress).map_err(Failure::from)?;
-    let ticks = args.ticks.unwrap_or(100_000) as usize;
-    let seed = args.seed.unwrap_or_else(random_seed);
-    let limit = args.time.map_or(RunLimit::Ticks(ticks), RunLimit::Time);
-    let plan = RecommenderFuzzPlan {
-        shard: args.part.shard.unwrap_or(Shard::WHOLE),
-        jobs: workers(args.jobs),
-        stop,
-        ..RecommenderFuzzPlan::new(seed, limit, release)
-    };
-    let setting = FuzzSetting {
-        setting: Setting {
-            engine: engine.name().clone(),
-            release: release.to_string(),
-            checkout: checkout.map(|checkout| checkout.path),
-            shard: args.part.shard,
-            ..Setting::default()
-        },
-        seed: plan.seed,
-        version: env!("CARGO_PKG_VERSION"),
-        areas: vec!["vpa".to_owned()],
-        jobs: plan.jobs,
-    };
-    check_writable(&args.save).map_err(|error| not_saved(&args.save, &error))?;
-    let ending = interrupt::Ending::listen(&plan.stop, INTERRUPTED)?;
-    let results = Results { setting: &setting, folder: &args.save, format: args.format };
-    results.begin()?;
-    let mut progress = Progress::new();
-    let (summary, findings) = fuzz_recommender(&plan, &|| engine.make(), &mut |summary| {
-        progress.update(summary.scenarios, summary.ticks, summary.elapsed);
-    });
-    progress.clear();
-    for found in &findings {
-        let name = format!("vpa-{}-{}.yaml", plan.seed, found.index);
-        results.finding(found, &name, |_| {
-            let requirement = format!(
-                "Found by `kube-lockstep fuzz --area vpa --seed {}` on {release}: scenario {}.",
-                plan.seed, found.index
-            );
-            Ok(script_to_yaml(&found.scenario, &requirement, SCHEMA)?)
-        })?;
-    }
-    results.end(&summary)?;
-    ending.end_by_signal();
-    Ok(match (summary.divergences, summary.inconclusive) {
-        (0, 0) => exit::CONFORMS,
-        (0, _) => exit::ENGINE,
-        _ => exit::DIVERGES,
-    })
+    let engine = source.prepare(release, &limits, &mut progress)?;
+    let (areas, area_names) = (Vec::new(), vec!["vpa".to_owned()]);
+    Ok(Prepared { engine, release, checkout, areas, area_names, prefix: "vpa-", stop })
 }
 
 /// The checkout whose recommender is run, if one is named.

@@ -192,7 +192,6 @@ pub(crate) fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),
-        Command::Fuzz(args) if args.is_vpa() => fuzz_vpa::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => match args.from {

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::CoverageGroup;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::compare::Controller;
 use kube_lockstep_sim::run::{Outcome, RandomCause, Verdict};
 
 /// The number of kinds of failures that end a run by default.
@@ -27,7 +30,7 @@ pub enum RunLimit {
 
 /// A shrunk failure.
 #[derive(Clone, Debug)]
-pub struct Finding<S = Arc<Scenario>> {
+pub struct Finding<S = Scenario> {
     /// The index of the first scenario that showed it.
     pub index: u64,
     /// The number of scenarios with this kind of failure.
@@ -35,14 +38,15 @@ pub struct Finding<S = Arc<Scenario>> {
     /// The kind: the fields that differ, or an error message.
     pub kind: String,
     /// The smallest scenario with this failure.
-    pub scenario: S,
+    pub scenario: Arc<S>,
+    /// The tree of its file.
+    pub tree: Value,
     /// The failure.
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,
-    /// True if shrinking is incomplete: the run was stopped, or the recommender's scenario has no
-    /// verdict, and such failures are not shrunk. If false, a scenario that is as generated could
-    /// not be shrunk because its file does not reproduce the failure.
+    /// True if shrinking is incomplete, because the run was stopped. If false, a scenario that is as
+    /// generated could not be shrunk because its file does not reproduce the failure.
     pub cut_short: bool,
 }
 
@@ -118,12 +122,17 @@ fn add<K: Clone + Ord>(counts: &mut BTreeMap<K, usize>, others: &BTreeMap<K, usi
 }
 
 impl Failure {
-    /// The kind of failure: the fields that differ, or the error message.
+    /// The kind of failure: the fields that differ, or the error message. Most differences of a
+    /// recommender are in many fields, of which the first is the kind.
     #[must_use]
     pub fn kind(&self) -> String {
         match self {
             Failure::Panic(message) => format!("panic: {message}"),
             Failure::Outcome(outcome) => match &outcome.verdict {
+                Verdict::Diverges(found) if found.controller == Controller::Recommender => {
+                    let first = found.fields.first();
+                    first.map(|it| it.field.kind().into_owned()).unwrap_or_default()
+                }
                 Verdict::Diverges(_) => self.fields().into_iter().collect::<Vec<_>>().join(", "),
                 Verdict::Inconclusive { why, .. } => format!("no verdict: {why}"),
                 _ => String::new(),
@@ -139,13 +148,13 @@ impl Failure {
     }
 
     /// The time of the failure: the divergence, or the end of the scenario.
-    pub fn at(&self, scenario: &Scenario) -> Time {
+    pub(super) fn at(&self, until: Time) -> Time {
         match self {
             Failure::Outcome(outcome) => match &outcome.verdict {
                 Verdict::Diverges(divergence) => divergence.at,
-                _ => scenario.until,
+                _ => until,
             },
-            Failure::Panic(_) => scenario.until,
+            Failure::Panic(_) => until,
         }
     }
 

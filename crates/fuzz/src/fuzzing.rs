@@ -7,26 +7,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate as fuzz;
 use crate::fuzz_findings::MAX_FINDINGS;
 pub use crate::fuzz_findings::{Failure, Finding, FuzzSummary, RunLimit};
+use crate::fuzzed::Fuzzed;
 use crate::generated::{Extent, Failed, Progress, Ran, run_generated};
-use crate::{Area, Coverage, FailurePoint};
-use kube_autoscaler_models::derivation::{Derivation, RateLimit};
-use kube_autoscaler_models::hpa::Decision;
-use kube_autoscaler_models::rules::Release;
+use crate::{Area, FailurePoint, Shrunk, shrink};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::KnownDisagreement;
-use kube_lockstep_sim::engine::{Engine, Hpa};
+use kube_lockstep_sim::engine::{ControllerKind, Engine, Hpa};
 pub use kube_lockstep_sim::run::panic::catches_panics;
 use kube_lockstep_sim::run::panic::caught;
-use kube_lockstep_sim::run::{Outcome, RandomCause, Shard, Verdict, run_watched};
+use kube_lockstep_sim::run::{Outcome, RandomCause, Shard, Verdict};
 
 /// The release, areas and length of a run of the fuzzer.
 #[derive(Clone, Debug)]
-pub struct FuzzPlan {
+pub struct FuzzPlan<K: ControllerKind = Hpa> {
     /// The seed of the random number generator.
     pub seed: u64,
     /// When the run ends, for all shards together.
@@ -34,10 +32,10 @@ pub struct FuzzPlan {
     /// The shard to run: shard I/N runs every N-th scenario of the seed, from the I-th.
     pub shard: Shard,
     /// The release.
-    pub release: Release,
+    pub release: K::Release,
     /// The number of workers, at least 1.
     pub jobs: usize,
-    /// The areas of the scenarios; empty: all.
+    /// The areas of scenarios of HPAs; empty: all.
     pub areas: Vec<Area>,
     /// The run ends when it has found this many kinds of failures.
     pub max_findings: usize,
@@ -53,10 +51,10 @@ pub struct FuzzPlan {
 /// The number of scenarios that are run by default to shrink a failure. This takes seconds.
 const SHRINKING: usize = 3000;
 
-impl FuzzPlan {
+impl<K: ControllerKind> FuzzPlan<K> {
     /// A run of one worker over all areas, without known disagreements.
     #[must_use]
-    pub fn new(seed: u64, limit: RunLimit, release: Release) -> FuzzPlan {
+    pub fn new(seed: u64, limit: RunLimit, release: K::Release) -> FuzzPlan<K> {
         FuzzPlan {
             seed,
             limit,
@@ -83,7 +81,7 @@ impl FuzzPlan {
 
 /// An event of a run of the fuzzer.
 #[derive(Clone, Debug)]
-pub enum FuzzEvent {
+pub enum FuzzEvent<S = Scenario> {
     /// The figures so far.
     Progress {
         /// Scenarios that were run.
@@ -101,7 +99,7 @@ pub enum FuzzEvent {
         kind: String,
     },
     /// A failure was shrunk.
-    Found(Box<Finding>),
+    Found(Box<Finding<S>>),
 }
 
 /// Creates an engine for a worker.
@@ -119,20 +117,20 @@ struct Judged {
 }
 
 /// Runs the fuzzer, and passes its events to `sink`.
-pub fn fuzz(
-    plan: &FuzzPlan,
-    engine: NewEngine<'_>,
-    sink: &mut dyn FnMut(FuzzEvent),
+pub fn fuzz<K: Fuzzed>(
+    plan: &FuzzPlan<K>,
+    engine: NewEngine<'_, K>,
+    sink: &mut dyn FnMut(FuzzEvent<K::Scenario>),
 ) -> FuzzSummary {
-    let mut coverage = Coverage::default();
+    let mut coverage = K::Coverage::default();
     let worker = || Worker { plan, new: engine, engine: None };
-    let run = |worker: &mut Worker<'_>, index| worker.run(index);
+    let run = |worker: &mut Worker<'_, K>, index| worker.run(index);
     let (mut summary, findings) = run_generated(
         plan.extent(),
         &worker,
         &run,
         &mut |Progress { summary, new_failure }, reached| {
-            coverage.merge(&reached);
+            K::merge(&mut coverage, &reached);
             if let Some((index, kind)) = new_failure {
                 sink(FuzzEvent::Failed { index, kind: kind.to_owned() });
             }
@@ -140,47 +138,42 @@ pub fn fuzz(
             sink(FuzzEvent::Progress { scenarios, ticks, elapsed });
         },
     );
-    summary.coverage = coverage.groups();
+    summary.coverage = K::groups(&coverage);
     if summary.ticks == 0 && summary.divergences == 0 {
         // The failures are not caused by a scenario: there is nothing to shrink.
         return summary;
     }
     for finding in findings {
-        sink(FuzzEvent::Found(Box::new(smaller(plan, engine, finding))));
+        let mut smaller = smaller(plan, engine, finding);
+        add_source(&mut smaller.tree, K::source(plan.release));
+        sink(FuzzEvent::Found(Box::new(smaller)));
     }
     summary
 }
 
-/// The number of scenarios in a row for which all metrics are observed, or not.
-const ALL_METRICS_BLOCK: u64 = 64;
-
-struct Worker<'a> {
-    plan: &'a FuzzPlan,
-    new: NewEngine<'a>,
-    engine: Option<Box<dyn Engine>>,
+struct Worker<'a, K: ControllerKind> {
+    plan: &'a FuzzPlan<K>,
+    new: NewEngine<'a, K>,
+    engine: Option<Box<dyn Engine<K>>>,
 }
 
-impl Worker<'_> {
-    fn run(&mut self, index: u64) -> (Ran<Arc<Scenario>>, Coverage) {
+impl<K: Fuzzed> Worker<'_, K> {
+    fn run(&mut self, index: u64) -> (Ran<K::Scenario>, K::Coverage) {
         let plan = self.plan;
-        let mut scenario = fuzz::scenario(plan.seed, index, plan.release, &plan.areas);
-        // They take a fifth of the time.
-        scenario.observed.sent_events = index.is_multiple_of(2);
-        // They cost most, and a process that has observed them is replaced: hence whole blocks.
-        scenario.observed.all_metrics = (index / ALL_METRICS_BLOCK).is_multiple_of(16);
-        let scenario = Arc::new(scenario);
-        let mut coverage = Coverage::default();
-        coverage.begin(&scenario, plan.release);
-        let watch = &mut |decision: &Decision| coverage.add(decision);
-        let Judged { ticks, undetermined, skipped, failure } = self.judge(&scenario, watch);
-        let failed = failure.map(|failure| Failed { kind: failure.kind(), scenario, failure });
+        let scenario = Arc::new(K::generate(plan, index));
+        let mut coverage = K::Coverage::default();
+        let Judged { ticks, undetermined, skipped, failure } =
+            self.judge(|engine| K::run(&scenario, engine, &plan.known, &mut coverage));
+        let failed = failure.map(|failure| {
+            let tree = K::tree(plan, index, &scenario);
+            Failed { kind: failure.kind(), scenario, tree, failure }
+        });
         (Ran { ticks, undetermined, skipped, failed }, coverage)
     }
 
-    fn judge(&mut self, scenario: &Arc<Scenario>, watch: &mut dyn FnMut(&Decision)) -> Judged {
+    fn judge(&mut self, run: impl FnOnce(&mut dyn Engine<K>) -> Outcome) -> Judged {
         let mut engine = self.engine.take().unwrap_or_else(self.new);
-        let known = &self.plan.known;
-        let outcome = match caught(|| run_watched(scenario, &mut *engine, known, watch)) {
+        let outcome = match caught(|| run(&mut *engine)) {
             Ok(outcome) => outcome,
             // The state of the engine is unknown: the next scenario gets a new engine.
             Err(message) => {
@@ -200,42 +193,46 @@ impl Worker<'_> {
     }
 }
 
-/// The replicas that a decision depends on; the target's replicas are last.
-fn replicas_of(derivation: &Derivation) -> Vec<i32> {
-    let rate = derivation.limits.as_ref().and_then(|limits| limits.rate.as_ref());
-    let starts = match rate {
-        Some(RateLimit::Policies { policies, .. }) => policies.as_slice(),
-        _ => &[],
-    };
-    let starts = starts.iter().map(|policy| policy.period_start);
-    let replicas = [derivation.desired_replicas].into_iter().chain(starts);
-    replicas.chain(derivation.current_replicas).collect()
-}
-
 /// Shrinks the scenario of a failure until the run is stopped. Returns the failure unchanged if no
 /// smaller scenario fails.
-fn smaller(plan: &FuzzPlan, engine: NewEngine<'_>, finding: Finding) -> Finding {
+fn smaller<K: Fuzzed>(
+    plan: &FuzzPlan<K>,
+    engine: NewEngine<'_, K>,
+    finding: Finding<K::Scenario>,
+) -> Finding<K::Scenario> {
     let mut worker = Worker { plan, new: engine, engine: None };
-    let mut last: Option<(Arc<Scenario>, Failure)> = None;
-    let mut fails = |scenario: &Arc<Scenario>| {
+    let mut last: Option<Failure> = None;
+    let path = format!("fuzz/{}-{}", plan.seed, finding.index);
+    let mut fails = |scenario: &Arc<K::Scenario>| {
         if plan.is_stopped() {
             return None;
         }
         let mut replicas = Vec::new();
-        let watch = &mut |decision: &Decision| replicas.extend(replicas_of(&decision.derivation));
-        let Judged { failure, .. } = worker.judge(scenario, watch);
-        replicas.reverse();
+        let Judged { failure, .. } = worker.judge(|engine| {
+            let (outcome, seen) = K::run_again(scenario, engine, &plan.known);
+            replicas = seen;
+            outcome
+        });
         let failure = failure.filter(|failure| finding.failure.is_like(failure))?;
-        let at = failure.at(scenario);
-        last = Some((scenario.clone(), failure));
+        let at = failure.at(K::until(scenario));
+        last = Some(failure);
         Some(FailurePoint { at, replicas })
     };
-    let shrunk = fuzz::shrink(&finding.scenario, plan.shrinking, &mut fails);
+    let read = |tree: &Value| K::read(&path, tree);
+    let shrunk = shrink(finding.tree.clone(), plan.shrinking, &read, &mut fails);
     let cut_short = plan.is_stopped();
     match (shrunk, last) {
-        (Some(shrunk), Some((scenario, failure))) => {
-            Finding { scenario, failure, tried: shrunk.tried, cut_short, ..finding }
+        (Some(Shrunk { scenario, tree, tried }), Some(failure)) => {
+            Finding { scenario, tree, failure, tried, cut_short, ..finding }
         }
         _ => Finding { cut_short, ..finding },
+    }
+}
+
+/// Adds the link to upstream's source to the tree of a file.
+fn add_source(tree: &mut Value, source: String) {
+    if let Some(fields) = tree.as_object_mut() {
+        let place = fields.keys().position(|name| name == "requirement").map_or(0, |at| at + 1);
+        fields.shift_insert(place, "upstream".to_owned(), source.into());
     }
 }

@@ -2,8 +2,10 @@
 //! order of their indices: for HPAs, and for the VPA recommender.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::fuzz_findings::{Failure, Finding, FuzzSummary, MAX_WITHOUT_TICKS, RunLimit};
@@ -34,7 +36,9 @@ pub(super) struct Ran<S> {
 /// The failure of a generated scenario.
 pub(crate) struct Failed<S> {
     pub kind: String,
-    pub scenario: S,
+    pub scenario: Arc<S>,
+    /// The tree of its file.
+    pub tree: Value,
     pub failure: Failure,
 }
 
@@ -49,7 +53,7 @@ pub(crate) struct Progress<'a> {
 /// scenario with an index on it. After each scenario, `done` receives the figures and the second
 /// value that `run` returns. Returns the figures, and the first failure of each kind, in the order
 /// of the indices.
-pub(super) fn run_generated<W, R: Send, S: Send>(
+pub(super) fn run_generated<W, R: Send, S: Send + Sync>(
     extent: Extent<'_>,
     worker: &(impl Fn() -> W + Sync),
     run: &(impl Fn(&mut W, u64) -> (Ran<S>, R) + Sync),
@@ -101,7 +105,7 @@ fn count<S>(
     if let Some(why) = ran.skipped {
         *summary.skipped.entry(why).or_default() += 1;
     }
-    let Failed { kind, scenario, failure } = ran.failed?;
+    let Failed { kind, scenario, tree, failure } = ran.failed?;
     *failure.count(summary) += 1;
     if let Some(known) = kinds.get_mut(&kind) {
         known.times += 1;
@@ -112,6 +116,7 @@ fn count<S>(
         times: 1,
         kind: kind.clone(),
         scenario,
+        tree,
         failure,
         tried: 0,
         cut_short: false,

@@ -14,7 +14,6 @@ use crate::fuzzing::{Failure, Finding, FuzzSummary};
 use kube_lockstep_report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use kube_lockstep_report::{counted, json as lines, layout, outcome, thousands};
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Entries;
 use kube_lockstep_sim::compare::FieldDifference;
 use kube_lockstep_sim::run::{RandomCause, Setting, Shard, Verdict};
@@ -131,7 +130,7 @@ pub fn finding<S>(
             // The finding is replayed from its file.
             shown.id.clone_from(path);
             shown.path.clone_from(path);
-            shown.line = hpa_line(text);
+            shown.line = autoscaler_line(text);
             out.push_str(
                 &outcome::text(&shown, Some(&setting.setting), columns).unwrap_or_default(),
             );
@@ -242,7 +241,7 @@ fn ticks<S>(found: &Finding<S>) -> Option<usize> {
 
 /// The fixture for a finding: the difference, the replay command, and the scenario.
 #[must_use]
-pub fn fixture(found: &Finding, setting: &FuzzSetting, path: &str) -> String {
+pub fn fixture<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "# Found by fuzzing: seed {}, scenario {}.", setting.seed, found.index);
     match &found.failure {
@@ -270,22 +269,17 @@ pub fn fixture(found: &Finding, setting: &FuzzSetting, path: &str) -> String {
         },
     }
     let _ = writeln!(text, "# Replay: {}", kube_lockstep_report::replay(path, &setting.setting));
-    let release = &setting.setting.release;
-    let saved = Scenario {
-        upstream: format!(
-            "https://github.com/kubernetes/kubernetes/blob/v{release}.0/pkg/controller/\
-             podautoscaler/horizontal.go"
-        ),
-        ..(*found.scenario).clone()
-    };
-    text.push_str(&scenario::to_yaml(&saved, None));
+    text.push_str(&scenario::tree_to_yaml(&found.tree));
     text
 }
 
-fn hpa_line(text: &str) -> usize {
-    text.lines()
-        .position(|line| line.starts_with("hpa:") || line.starts_with("hpas:"))
-        .map_or(1, |index| index + 1)
+/// The line of the HPA, or of the VPA if there is no HPA.
+fn autoscaler_line(text: &str) -> usize {
+    let line_of = |kind: &str| {
+        let mut names = text.lines().map(|line| line.split(':').next().unwrap_or_default());
+        names.position(|name| name.trim_end_matches('s') == kind)
+    };
+    line_of("hpa").or_else(|| line_of("vpa")).map_or(1, |index| index + 1)
 }
 
 /// The last lines: the figures and the coverage.

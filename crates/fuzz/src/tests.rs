@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::*;
-use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::vpa::{VpaAction, VpaScenario};
+use kube_lockstep_sim::engine::{Hpa, Vpa};
 
 fn generated(seed: u64, index: u64, areas: &[Area]) -> Scenario {
     scenario(seed, index, Release::NEWEST, areas)
@@ -14,6 +18,10 @@ fn generated(seed: u64, index: u64, areas: &[Area]) -> Scenario {
 
 fn read(text: &str) -> Result<Scenario, scenario::Error> {
     scenario::parse("generated.yaml", text, &|_| Err("there is no other file".into()))
+}
+
+fn read_tree(tree: &Value) -> Option<Scenario> {
+    Hpa::read("generated.yaml", tree)
 }
 
 /// A written scenario is parsed to the same scenario, except for the fields about its origin.
@@ -87,7 +95,7 @@ fn shrinking_keeps_the_failure() {
         .map(Arc::new)
         .expect("a scenario with this failure");
     let mut tried = 0;
-    let shrunk = shrink(&big, 2000, &mut |scenario| {
+    let shrunk = shrink(scenario::to_tree(&big), 2000, &read_tree, &mut |scenario| {
         tried += 1;
         fails(scenario)
     });
@@ -116,10 +124,49 @@ fn fails(scenario: &Scenario) -> Option<FailurePoint> {
 fn shrinking_respects_its_budget() {
     let big = Arc::new(generated(2, 3, &[]));
     let mut tried = 0;
-    let shrunk = shrink(&big, 10, &mut |scenario| {
+    let shrunk = shrink(scenario::to_tree(&big), 10, &read_tree, &mut |scenario| {
         tried += 1;
         Some(FailurePoint { at: scenario.until, replicas: Vec::new() })
     });
     assert_eq!(shrunk.map(|shrunk| shrunk.tried), Some(10));
     assert_eq!(tried, 10);
+}
+
+/// The generator panics if the parser rejects a file.
+#[test]
+fn generated_scenarios_of_vpas_are_valid_on_each_release() {
+    for release in VpaRelease::supported() {
+        for index in 0..60 {
+            let scenario = recommender::scenario(3, index, release);
+            assert_eq!(scenario.unsupported_on(release), None, "{index}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_and_an_index_determine_the_scenario_of_a_vpa() {
+    let of = |seed, index| recommender::tree(seed, index, VpaRelease::NEWEST);
+    assert_eq!(of(7, 3), of(7, 3));
+    assert_ne!(of(7, 3), of(7, 4));
+    assert_ne!(of(7, 3), of(8, 3));
+}
+
+/// The failure requires one OOM kill. Shrinking removes everything else.
+#[test]
+fn shrinking_keeps_the_failure_of_a_vpa() {
+    let fails = |scenario: &VpaScenario| {
+        let mut kills = scenario.timeline.iter();
+        let kill = kills.find(|event| matches!(event.action, VpaAction::OomKill(_)))?;
+        Some(FailurePoint { at: kill.at, replicas: Vec::new() })
+    };
+    let trees = (0..).map(|index| recommender::tree(1, index, VpaRelease::NEWEST));
+    let read = |tree: &Value| Vpa::read("generated.yaml", tree);
+    let mut failing = trees.filter(|tree| read(tree).is_some_and(|it| fails(&it).is_some()));
+    let big = failing.next().expect("a scenario with this failure");
+    let shrunk = shrink(big, 2000, &read, &mut |scenario| fails(scenario));
+    let Shrunk { scenario: small, tree, .. } = shrunk.expect("the scenario fails");
+    let text = scenario::tree_to_yaml(&tree);
+    assert_eq!(small.timeline.len(), 1, "{text}");
+    assert!(small.flags.len() <= 1 && small.history.is_none(), "{text}");
+    assert!(text.lines().count() < 25, "{text}");
 }

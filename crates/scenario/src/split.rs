@@ -29,7 +29,7 @@ pub(super) const EXPECTED: [&str; 13] = [
 ];
 /// The actions of the recommender's timeline that are not possible beside an HPA, whose timeline
 /// determines pods and metrics.
-const ACTIONS_WITHOUT_HPA: [&str; 2] = ["relabel", "metricsLate"];
+const ACTIONS_WITHOUT_HPA: [&str; 3] = ["relabel", "editPods", "metricsLate"];
 /// The fields and actions of the HPA's timeline that are not possible beside a VPA.
 pub const EVENTS_WITHOUT_VPA: [&str; 3] = ["metricsSlow", "during", "cacheLag"];
 /// The field of an event that names its VPA.

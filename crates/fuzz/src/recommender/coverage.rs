@@ -5,9 +5,11 @@ use super::super::counts::{Counts, CoverageGroup, Group};
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::vpa::{
     BUCKETS, Bound, ClusterChange, ContainerPolicy, Estimation, IgnoredSample, LogLine, Occurrence,
-    OomMemory, OomOutcome, RecommenderFlags, Run, ScalingMode, Script, VerticalPodAutoscaler,
-    Write,
+    OomMemory, OomOutcome, RecommenderFlags, Run, ScalingMode, ScriptStep, Session, Stepped,
+    VerticalPodAutoscaler, Write,
 };
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::run::recommender::names;
 
 /// The groups in the order of the report, each with its known items.
 static GROUPS: [Group; 9] = [
@@ -126,32 +128,62 @@ enum ItemGroup {
     Flags,
 }
 
-/// The reached items. Flags count scripts; everything else counts occurrences.
+/// The coverage counts the estimates of every 16th run of a scenario.
+const RUNS_PER_ESTIMATE: usize = 16;
+
+/// The reached items. Flags count scenarios; everything else counts occurrences.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RecommenderCoverage(Counts);
+pub struct RecommenderCoverage {
+    counts: Counts,
+    /// The runs of the scenario so far.
+    runs: usize,
+}
 
 impl Default for RecommenderCoverage {
     fn default() -> RecommenderCoverage {
-        RecommenderCoverage(Counts::new(&GROUPS))
+        RecommenderCoverage { counts: Counts::new(&GROUPS), runs: 0 }
     }
 }
 
 impl RecommenderCoverage {
-    /// Counts the flags of a script, and the objects with which it starts.
-    pub fn begin(&mut self, script: &Script, release: VpaRelease) {
+    /// Counts the flags of a scenario, and the objects with which it starts.
+    pub fn begin(&mut self, scenario: &VpaScenario, release: VpaRelease) {
         let is_known = |name: &&str| VpaRelease::of_flag(name).is_none_or(|since| since <= release);
         for name in RecommenderFlags::NAMES.into_iter().filter(is_known) {
-            self.0.count_possible(
+            self.counts.count_possible(
                 ItemGroup::Flags as usize,
                 name.to_owned(),
-                script.flags.contains_key(name),
+                scenario.flags.contains_key(name),
             );
         }
-        self.changes(&script.start.objects);
+        self.count(ItemGroup::Changes, "target");
+        for vpa in &scenario.vpas {
+            self.count(ItemGroup::Changes, "vpa");
+            self.vpa(vpa);
+        }
+        (0..scenario.workload.replicas).for_each(|_| self.count(ItemGroup::Changes, "pod"));
+        scenario.checkpoints.iter().for_each(|_| self.count(ItemGroup::Changes, "checkpoint"));
+    }
+
+    /// Counts a step and what the model predicts for it.
+    pub fn add(&mut self, session: &mut Session, step: &ScriptStep, predicted: &Stepped) {
+        session.recommender().keep_account(true);
+        self.changes(&step.changes);
+        self.log(&predicted.log);
+        predicted.runs.iter().for_each(|run| self.run(&run.run));
+        self.occurrences(&session.recommender().take_account());
+        let before = self.runs;
+        self.runs += predicted.runs.len();
+        if before / RUNS_PER_ESTIMATE < self.runs / RUNS_PER_ESTIMATE {
+            let now = session.now();
+            for vpa in names(session) {
+                self.estimates(session.recommender().explain(&vpa, now).values().flatten());
+            }
+        }
     }
 
     /// Counts changes of the cluster.
-    pub fn changes(&mut self, changes: &[ClusterChange]) {
+    fn changes(&mut self, changes: &[ClusterChange]) {
         for change in changes {
             let name = match change {
                 ClusterChange::SetVpa(vpa) => {
@@ -205,7 +237,7 @@ impl RecommenderCoverage {
     }
 
     /// Counts what the recommender did with samples and OOM kills.
-    pub fn occurrences(&mut self, account: &[Occurrence]) {
+    fn occurrences(&mut self, account: &[Occurrence]) {
         for occurrence in account {
             match occurrence {
                 Occurrence::ReadCheckpoints(_) => {
@@ -250,7 +282,7 @@ impl RecommenderCoverage {
     }
 
     /// Counts how amounts were derived.
-    pub fn estimates<'e>(&mut self, estimations: impl IntoIterator<Item = &'e Estimation>) {
+    fn estimates<'e>(&mut self, estimations: impl IntoIterator<Item = &'e Estimation>) {
         for estimation in estimations {
             let bucket = match estimation.bucket {
                 None => "without-samples",
@@ -276,7 +308,7 @@ impl RecommenderCoverage {
     }
 
     /// Counts what a run of the recommender wrote and logged.
-    pub fn run(&mut self, run: &Run) {
+    fn run(&mut self, run: &Run) {
         if run.writes.is_empty() {
             self.count(ItemGroup::Writes, "none");
         }
@@ -302,7 +334,7 @@ impl RecommenderCoverage {
     }
 
     /// Counts logged errors.
-    pub fn log(&mut self, lines: &[LogLine]) {
+    fn log(&mut self, lines: &[LogLine]) {
         for line in lines {
             let is_known =
                 |text: &&&str| line.message.contains(**text) || line.error.contains(**text);
@@ -313,17 +345,17 @@ impl RecommenderCoverage {
     }
 
     fn count(&mut self, group: ItemGroup, name: &str) {
-        self.0.count(group as usize, name);
+        self.counts.count(group as usize, name);
     }
 
     /// Adds the counts of another coverage.
     pub fn merge(&mut self, other: &RecommenderCoverage) {
-        self.0.merge(&other.0);
+        self.counts.merge(&other.counts);
     }
 
     /// The groups, for a report.
     #[must_use]
     pub fn groups(&self) -> Vec<CoverageGroup> {
-        self.0.groups()
+        self.counts.groups()
     }
 }

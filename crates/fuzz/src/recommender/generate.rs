@@ -1,192 +1,214 @@
-//! The steps of a generated script.
+//! Generates the scenario of a seed and an index.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use super::super::dice::Dice;
-use super::edge;
-use super::plan::{Workload, flags};
-use super::{Script, ScriptStep};
+use serde_json::{Map, Value, json};
+
+use super::{events, objects, usage};
+use crate::dice::Dice;
+use crate::fuzzed::parse;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_autoscaler_models::vpa::{
-    ClusterChange, ContainerUsage, GoTime, PodMetrics, RecommenderFlags, Start,
-};
+use kube_autoscaler_models::vpa::{GoTime, RecommenderFlags};
+use kube_lockstep_scenario::AnyScenario;
+use kube_lockstep_scenario::kinds::API_VERSION;
+use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The start of the year 2000 in seconds of Unix time: no scenario starts earlier.
 const YEAR_2000: i64 = 946_684_800;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Generates a script with about this many runs of the recommender of a release, which has all
-/// flags of the script.
+/// The scenario with this index. It sets only flags that the release has.
+///
+/// # Panics
+/// If the parser rejects the generated file.
 #[must_use]
-pub fn script(seed: u64, index: u64, runs: usize, release: VpaRelease) -> Script {
+pub fn scenario(seed: u64, index: u64, release: VpaRelease) -> VpaScenario {
+    let tree = tree(seed, index, release);
+    match parse(&format!("fuzz/vpa-{seed}-{index}"), &tree) {
+        Ok(AnyScenario::Vpa(scenario)) => *scenario,
+        other => panic!("the generated file is not a valid scenario of a VPA: {other:?}"),
+    }
+}
+
+/// The tree of the file of a scenario.
+pub(crate) fn tree(seed: u64, index: u64, release: VpaRelease) -> Value {
     let mut dice = Dice::new(seed, index);
-    let mut flags = flags(&mut dice);
+    let mut flags = objects::flags(&mut dice);
     flags.retain(|flag, _| VpaRelease::of_flag(flag).is_none_or(|since| since <= release));
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
-    let at = GoTime::from_unix(YEAR_2000 + dice.between(0, 1000 * DAY));
-    let count = if dice.percent(20) { 2 } else { 1 };
-    let workloads: Vec<Workload> =
-        (0..count).map(|index| Workload::new(&mut dice, index)).collect();
-    let mut generator = Generator::new(dice, parsed.clone(), at, workloads);
-    let objects = generator.objects();
-    let history = match parsed.uses_checkpoints() {
-        true => Vec::new(),
-        false => generator.history(),
-    };
-    let steps = (0..runs).map(|_| generator.step()).collect();
-    let start = Start { at, flags: parsed, objects, history };
-    Script { name: format!("seed {seed} index {index}"), flags, start, steps }
+    let mut draft = Draft::new(dice, &parsed);
+    let has_checkpoint = draft.dice.percent(10);
+    let checkpoints: Vec<Value> =
+        has_checkpoint.then(|| objects::checkpoint(&mut draft, Time::ZERO)).into_iter().collect();
+    let mut vpas = vec![objects::vpa(&mut draft, 0)];
+    if draft.dice.percent(20) {
+        vpas.push(objects::vpa(&mut draft, 1));
+    }
+    draft.vpas = vec![true; vpas.len()];
+    let workload = workload(&mut draft);
+    let runs = draft.dice.between(50, 600);
+    let length = Span(draft.interval.0 * runs);
+    let metrics = usage::metrics(&mut draft, length);
+    let has_history = !parsed.uses_checkpoints() && draft.dice.percent(80);
+    let history = has_history.then(|| usage::history(&mut draft));
+    (0..runs).for_each(|_| events::step(&mut draft));
+    draft.timeline.sort_by_key(|(at, _)| *at);
+    let last_event = draft.timeline.last().map_or(Time::ZERO, |(at, _)| *at);
+    let timeline: Vec<Value> = draft.timeline.into_iter().map(|(_, event)| event).collect();
+    let mut file = json!({
+        "apiVersion": API_VERSION,
+        "kind": "Scenario",
+        "requirement": format!("Model and upstream agree (seed {seed}, scenario {index})."),
+        "recommender": { "start": draft.start.to_string(), "flags": flags },
+        "vpas": vpas,
+        "checkpoints": checkpoints,
+        "workload": workload,
+        "metrics": metrics,
+        "history": history,
+        "timeline": timeline,
+        "until": draft.now.max(last_event).to_string(),
+    });
+    let is_empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    if let Some(fields) = file.as_object_mut() {
+        fields.retain(|_, value| !is_empty(value));
+    }
+    file
 }
 
-/// The state of the generation.
-pub(super) struct Generator {
+/// The state of the scenario so far, for further draws.
+pub(super) struct Draft {
     pub(super) dice: Dice,
-    pub flags: RecommenderFlags,
-    epoch: GoTime,
-    /// The end of the last step.
-    now: Time,
-    pub workloads: Vec<Workload>,
-    /// The number of pods ever created.
-    pub pods: usize,
-    pub generation: i64,
-    signals: Vec<Signal>,
-    /// The percentage of steps with an unusual change.
-    edges: u64,
-    /// The seconds between a sample and the run that reads it.
-    lag: i64,
+    pub start: GoTime,
+    pub interval: Span,
+    /// True if policies may have the fields of the feature gate PerVPAConfig.
+    pub per_vpa_config: bool,
+    /// The kind of the workload.
+    pub kind: &'static str,
+    /// The names of the containers.
+    pub containers: Vec<String>,
+    pub init_containers: Vec<String>,
+    /// True if pods have one of two sets of labels.
+    pub has_tracks: bool,
+    pub pods: Pods,
+    /// Whether each VPA exists at this time.
+    pub vpas: Vec<bool>,
+    /// The percentage of runs before which there is an unusual event.
+    pub edges: u64,
+    /// The time of the last run, or of a restart after it.
+    pub now: Time,
+    pub timeline: Vec<(Time, Value)>,
 }
 
-/// The usage of a container, with noise.
-#[derive(Clone, Debug)]
-struct Signal {
-    cpu: i64,
-    memory: i64,
-    /// In percent of the usage.
-    noise: i64,
-}
-
-impl Generator {
-    fn new(
-        mut dice: Dice,
-        flags: RecommenderFlags,
-        epoch: GoTime,
-        workloads: Vec<Workload>,
-    ) -> Generator {
-        let signals = (0..3).map(|_| Signal {
-            cpu: dice.weighted(&[(10, 40), (10, 400), (5, 3000), (1, 0), (1, 900_000)]),
-            memory: dice.weighted(&[
-                (10, 20 << 20),
-                (10, 400 << 20),
-                (5, 5 << 30),
-                (1, 0),
-                (1, 900 << 30),
-            ]),
-            noise: dice.pick(&[0, 5, 60, 300]),
-        });
-        let signals = signals.collect();
-        let edges = dice.pick(&[0, 3, 10, 40]);
-        let lag = dice.between(0, 20);
-        Generator {
-            dice,
-            flags,
-            epoch,
+impl Draft {
+    fn new(mut dice: Dice, flags: &RecommenderFlags) -> Draft {
+        let start = GoTime::from_unix(YEAR_2000 + dice.between(0, 1000 * DAY));
+        let most = dice.weighted(&[(15, 3), (1, 10)]);
+        let containers = (0..dice.between(1, most)).map(|number| format!("c{number}"));
+        let kind = dice.weighted(&[(3, "Deployment"), (1, "StatefulSet")]);
+        Draft {
+            start,
+            interval: flags.recommender_interval,
+            per_vpa_config: flags.per_vpa_config,
+            kind,
+            containers: containers.collect(),
+            init_containers: dice.percent(15).then(|| "init".to_owned()).into_iter().collect(),
+            has_tracks: dice.percent(10),
+            pods: Pods::new(kind, dice.between(1, 3)),
+            vpas: Vec::new(),
+            edges: dice.pick(&[0, 3, 10, 40]),
             now: Time::ZERO,
-            workloads,
-            pods: 10,
-            generation: 1,
-            signals,
-            edges,
-            lag,
+            timeline: Vec::new(),
+            dice,
         }
     }
 
-    /// The present time.
-    pub(super) fn now(&self) -> GoTime {
-        self.epoch.plus(Span(self.now.0))
-    }
-
-    fn objects(&mut self) -> Vec<ClusterChange> {
-        let mut objects = Vec::new();
-        for workload in &self.workloads {
-            objects.push(ClusterChange::SetTarget(workload.target()));
-            objects.push(ClusterChange::SetVpa(workload.vpa(&mut self.dice, 1)));
-            let pods = workload.pods.iter();
-            objects.extend(pods.map(|pod| ClusterChange::SetPod(workload.pod(pod))));
-        }
-        if self.dice.percent(10) {
-            objects.push(ClusterChange::SetCheckpoint(edge::foreign_checkpoint(self, "app0")));
-        }
-        objects
-    }
-
-    fn step(&mut self) -> ScriptStep {
-        let interval = self.flags.recommender_interval.0;
-        let second = Span::from_secs(1).0;
-        let span = match self.dice.below(100) {
-            0 => interval / 2 / second * second + second,
-            1 => 3 * interval + 7 * second,
-            2 if self.edges > 0 => self.dice.between(1, 40) * interval,
-            _ => interval,
-        };
-        let until = Time(self.now.0 + span);
-        let mut changes = Vec::new();
-        if self.dice.percent(self.edges) {
-            edge::add(self, &mut changes);
-        }
-        let metrics = if self.dice.percent(self.edges / 3) {
-            Err("the metrics API is unavailable".to_owned())
-        } else {
-            Ok(self.metrics(until).into())
-        };
-        changes.push(ClusterChange::SetMetrics(metrics));
-        self.now = until;
-        ScriptStep { changes, until }
-    }
-
-    fn metrics(&mut self, until: Time) -> Vec<PodMetrics> {
-        let at = self.epoch.plus(Span(until.0)).unix();
-        let mut items = Vec::new();
-        for workload in &self.workloads {
-            for pod in &workload.pods {
-                if self.dice.percent(self.edges / 4) {
-                    continue;
-                }
-                // Late samples are older than earlier ones.
-                let late = if self.dice.percent(self.edges / 4) { 3600 } else { 0 };
-                let timestamp = GoTime::from_unix(at - self.lag - self.dice.between(0, late));
-                let containers = workload.containers.iter().enumerate();
-                let containers = containers.map(|(index, name)| {
-                    let signal = &self.signals[index % self.signals.len()];
-                    usage(&mut self.dice, signal, name, self.edges > 0)
-                });
-                let containers = containers.collect();
-                items.push(PodMetrics { pod: pod.name.clone(), timestamp, containers });
-            }
-        }
-        items
-    }
-
-    /// The usage of a container of a history.
-    pub(super) fn usage(&mut self, container: &Arc<str>) -> ContainerUsage {
-        usage(&mut self.dice, &self.signals[0], container, false)
+    /// Adds an event.
+    pub(super) fn event(&mut self, at: Time, action: &str, argument: impl Into<Value>) {
+        let event = json!({ "at": at.to_string(), action: argument.into() });
+        self.timeline.push((at, event));
     }
 }
 
-fn usage(
-    dice: &mut Dice,
-    signal: &Signal,
-    container: &Arc<str>,
-    is_unusual: bool,
-) -> ContainerUsage {
-    let mut value = |usage: i64, huge: i64| match dice.below(400) {
-        0 if is_unusual => 0,
-        1 if is_unusual => huge,
-        2 if is_unusual => -1,
-        _ => usage + usage / 100 * dice.between(0, signal.noise),
-    };
-    let cpu = value(signal.cpu, 3_000_000);
-    let memory = value(signal.memory, 3_000_000_000_000);
-    ContainerUsage { container: container.clone(), cpu: Some(cpu), memory: Some(memory) }
+/// The pods that exist, by ordinal, and whether they run. New pods have the ordinals that the world
+/// gives them.
+pub(super) struct Pods {
+    running: BTreeMap<u32, bool>,
+    next: u32,
+    reuses_names: bool,
+}
+
+impl Pods {
+    fn new(kind: &str, replicas: i64) -> Pods {
+        let reuses_names = kind == "StatefulSet";
+        let mut pods = Pods { running: BTreeMap::new(), next: 0, reuses_names };
+        (0..replicas).for_each(|_| pods.create());
+        pods
+    }
+
+    fn create(&mut self) {
+        let ordinal = match self.reuses_names {
+            true => (0..).find(|ordinal| !self.running.contains_key(ordinal)).unwrap_or(0),
+            false => self.next,
+        };
+        self.next = self.next.max(ordinal + 1);
+        self.running.insert(ordinal, true);
+    }
+
+    pub(super) fn any(&self, dice: &mut Dice) -> Option<u32> {
+        let count = self.running.len() as u64;
+        let index = (count > 0).then(|| dice.below(count) as usize)?;
+        self.running.keys().nth(index).copied()
+    }
+
+    pub(super) fn replace(&mut self, ordinal: u32) {
+        self.running.remove(&ordinal);
+        self.create();
+    }
+
+    pub(super) fn end(&mut self, ordinal: u32) {
+        self.running.insert(ordinal, false);
+    }
+
+    pub(super) fn count_running(&self) -> usize {
+        self.running.values().filter(|runs| **runs).count()
+    }
+
+    pub(super) fn scale(&mut self, replicas: usize) {
+        let running = self.running.iter().filter(|(_, runs)| **runs).map(|(ordinal, _)| *ordinal);
+        let running: Vec<u32> = running.collect();
+        for ordinal in running.iter().skip(replicas) {
+            self.running.remove(ordinal);
+        }
+        (running.len()..replicas).for_each(|_| self.create());
+    }
+}
+
+fn workload(draft: &mut Draft) -> Value {
+    let requests = ["256Mi", "1Gi", "4Gi"];
+    let containers = draft.containers.iter().map(|name| match draft.dice.percent(80) {
+        true => json!({ "name": name, "requests": { "memory": draft.dice.pick(&requests) } }),
+        false => json!({ "name": name }),
+    });
+    let containers: Vec<Value> = containers.collect();
+    let mut workload = Map::new();
+    let replicas = draft.pods.count_running();
+    workload.insert("replicas".to_owned(), replicas.into());
+    workload.insert("labels".to_owned(), json!({ "app": "web" }));
+    if draft.has_tracks {
+        workload.insert("podLabels".to_owned(), json!({ "track": "t0" }));
+        // Both sets of labels are in use from the start.
+        if replicas > 1 {
+            draft.event(Time::ZERO, "relabel", json!({ "pods": "1", "labels": events::labels(1) }));
+        }
+    }
+    workload.insert("containers".to_owned(), containers.into());
+    if !draft.init_containers.is_empty() {
+        workload.insert("initContainers".to_owned(), json!(draft.init_containers));
+    }
+    if draft.dice.percent(3) {
+        workload.insert("owned".to_owned(), true.into());
+    }
+    workload.into()
 }

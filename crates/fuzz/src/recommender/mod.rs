@@ -1,12 +1,12 @@
-//! Generates scripts for the recommender of the Vertical Pod Autoscaler, and shrinks failing ones.
+//! Generates scenarios of the recommender of the Vertical Pod Autoscaler, and counts what they
+//! reach.
 
 mod coverage;
-mod edge;
+mod events;
 mod generate;
-mod plan;
-mod shrink;
+mod objects;
+mod usage;
 
 pub use self::coverage::RecommenderCoverage;
-pub use self::generate::script;
-pub use self::shrink::shrink;
-use kube_autoscaler_models::vpa::{Script, ScriptStep};
+pub use self::generate::scenario;
+pub(crate) use self::generate::tree;

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::durations::span;
 use super::{Work, simpler};
 use kube_autoscaler_models::hpa::{ApiVersion, decode_spec, drop_zero_totals};
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::defaults::AGE;
 
 /// The numbers of ticks before the failure to try as the start.
 const BEFORE: [i64; 6] = [0, 1, 2, 3, 5, 8];
@@ -21,34 +23,41 @@ const DELAYS: [&str; 5] = [
     "horizontal-pod-autoscaler-downscale-delay",
 ];
 
-impl Work<'_> {
+impl<S> Work<'_, S> {
     /// Starts shortly before the failure, with the replicas at that time.
     pub(super) fn start_later(&mut self) {
-        let period = self.best.flags.sync_period.0.max(1);
+        let period = simpler::tick_interval(&self.tree).0;
         let ticks = self.failure.at.since_start().0 / period;
         for before in BEFORE.into_iter().filter(|before| *before < ticks) {
             let by = Span((ticks - before) * period);
-            for replicas in self.replicas() {
-                let mut tree = self.tree.clone();
-                tree["workload"]["replicas"] = json!(replicas);
-                if self.begin_later(&tree, by) {
-                    return;
-                }
+            let trees = self.with_replicas();
+            let trees = if trees.is_empty() { vec![self.tree.clone()] } else { trees };
+            if trees.iter().any(|tree| self.begin_later(tree, by)) {
+                return;
             }
         }
         // With other replicas, the scenario might fail immediately.
-        for replicas in self.replicas() {
-            let mut tree = self.tree.clone();
-            tree["workload"]["replicas"] = json!(replicas);
+        for tree in self.with_replicas() {
             self.accept_if_earlier(tree);
         }
     }
 
+    /// The tree with each number of replicas up to the failure.
+    fn with_replicas(&self) -> Vec<Value> {
+        let with = |replicas: i32| {
+            let mut tree = self.tree.clone();
+            tree["workload"]["replicas"] = json!(replicas);
+            tree
+        };
+        self.replicas().into_iter().map(with).collect()
+    }
+
     /// Moves all events and signals to an earlier time.
     pub(super) fn move_earlier(&mut self) {
-        let period = self.best.flags.sync_period.0.max(1);
+        let period = simpler::tick_interval(&self.tree).0;
         let whole = |nanos: i64| Span(nanos / period * period);
-        let mut by = whole(self.best.until.since_start().0 / 2);
+        let until = span("until", &self.tree["until"]).unwrap_or(Span::ZERO);
+        let mut by = whole(until.0 / 2);
         while by > Span::ZERO {
             if !self.begin_later(&self.tree.clone(), by) {
                 by = whole(by.0 / 2);
@@ -59,16 +68,18 @@ impl Work<'_> {
     /// Moves the start of a tree to a later time. The pods have the original age, the age at that
     /// time, or age zero.
     fn begin_later(&mut self, tree: &Value, by: Span) -> bool {
-        let age = self.best.workload.age;
-        let mut ages = vec![age, Span(age.0.saturating_add(by.0)), Span::ZERO];
+        let age = span("age", &self.tree["workload"]["age"]).unwrap_or(AGE);
+        let mut ages = vec![age];
+        if simpler::has_hpa(tree) {
+            ages.extend([Span(age.0.saturating_add(by.0)), Span::ZERO]);
+        }
         ages.dedup();
-        let ages = ages.into_iter().map(|age| age.to_string());
-        for age in ages {
+        for new_age in ages {
             let mut tree = tree.clone();
             simpler::move_earlier(&mut tree, by);
             simpler::forget_the_past(&mut tree);
-            if age != self.best.workload.age.to_string() {
-                tree["workload"]["age"] = Value::from(age);
+            if new_age != age {
+                tree["workload"]["age"] = Value::from(new_age.to_string());
             }
             if self.accept(tree) {
                 return true;
@@ -91,6 +102,9 @@ impl Work<'_> {
 
     /// Removes a delay, because the scenario might fail earlier.
     pub(super) fn try_flags(&mut self) {
+        if !simpler::has_hpa(&self.tree) {
+            return;
+        }
         for flag in DELAYS {
             let mut tree = self.tree.clone();
             tree["controller"]["flags"][flag] = json!("0s");
@@ -110,12 +124,12 @@ impl Work<'_> {
 
     /// Converts a v1 HPA to v2, which is more readable than JSON in an annotation.
     pub(super) fn newer_versions(&mut self) {
-        let count = self.best.hpas.len();
+        let count = self.tree["hpas"].as_array().map_or(1, Vec::len);
         for index in 0..count {
             let mut tree = self.tree.clone();
-            let manifest = match count {
-                1 => tree.get_mut("hpa"),
-                _ => tree.get_mut("hpas").and_then(|hpas| hpas.get_mut(index)),
+            let manifest = match tree.get("hpas") {
+                None => tree.get_mut("hpa"),
+                Some(_) => tree.get_mut("hpas").and_then(|hpas| hpas.get_mut(index)),
             };
             let Some(manifest) = manifest else { continue };
             let Ok((mut spec, ApiVersion::V1)) = decode_spec(manifest) else { continue };

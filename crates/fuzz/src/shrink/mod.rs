@@ -18,14 +18,14 @@ use serde_json::Value;
 
 use self::simpler::{Measure, Path, measure};
 use kube_autoscaler_models::time::Time;
-use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::Scenario;
 
 /// The result of shrinking.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct Shrunk<S> {
     /// The smallest failing scenario.
-    pub scenario: Arc<Scenario>,
+    pub scenario: Arc<S>,
+    /// The tree of its file.
+    pub tree: Value,
     /// The number of scenarios that were tried.
     pub tried: usize,
 }
@@ -35,25 +35,26 @@ pub struct Shrunk {
 pub struct FailurePoint {
     /// The time of the failure.
     pub at: Time,
-    /// The replicas of the target up to the failure, the latest first.
+    /// The replicas of the target up to the failure, the latest first. Empty: no controller changes
+    /// them.
     pub replicas: Vec<i32>,
 }
 
-/// Shrinks a failing scenario. `fails` runs a scenario and returns its failure, if it fails in the
-/// same way; it is called at most `budget` times.
+/// Shrinks a failing scenario, given by the tree of its file. `read` reads a tree, if it is valid.
+/// `fails` runs a scenario and returns its failure, if it fails in the same way; it is called at
+/// most `budget` times.
 ///
-/// The result is the scenario as read from a file. `None` if the scenario does not fail after it is
-/// written and read.
-pub fn shrink(
-    scenario: &Scenario,
+/// `None` if the scenario that is read from the tree does not fail.
+pub fn shrink<S>(
+    tree: Value,
     budget: usize,
-    fails: &mut dyn FnMut(&Arc<Scenario>) -> Option<FailurePoint>,
-) -> Option<Shrunk> {
-    let tree = scenario::to_tree(scenario);
-    let first = Arc::new(read(scenario, &tree)?);
+    read: &dyn Fn(&Value) -> Option<S>,
+    fails: &mut dyn FnMut(&Arc<S>) -> Option<FailurePoint>,
+) -> Option<Shrunk<S>> {
+    let first = Arc::new(read(&tree)?);
     let failure = fails(&first)?;
     let size = measure(&tree);
-    let mut work = Work { tree, best: first, failure, size, tried: 1, budget, fails };
+    let mut work = Work { tree, best: first, failure, size, tried: 1, budget, read, fails };
     loop {
         let before = work.size;
         work.cut_the_end();
@@ -69,36 +70,29 @@ pub fn shrink(
             break;
         }
     }
-    Some(Shrunk { scenario: work.best, tried: work.tried })
+    Some(Shrunk { scenario: work.best, tree: work.tree, tried: work.tried })
 }
 
-/// The scenario of a tree, if it is valid.
-fn read(like: &Scenario, tree: &Value) -> Option<Scenario> {
-    let no_files = |_: &str| Err("there is no other file".into());
-    let read = scenario::parse(&like.path, &scenario::tree_to_yaml(tree), &no_files).ok()?;
-    Some(Scenario { id: like.id.clone(), ..read })
-}
-
-struct Work<'f> {
+struct Work<'f, S> {
     tree: Value,
-    best: Arc<Scenario>,
+    best: Arc<S>,
     /// The failure of the best candidate.
     failure: FailurePoint,
     size: Measure,
     tried: usize,
     budget: usize,
-    fails: &'f mut dyn FnMut(&Arc<Scenario>) -> Option<FailurePoint>,
+    read: &'f dyn Fn(&Value) -> Option<S>,
+    fails: &'f mut dyn FnMut(&Arc<S>) -> Option<FailurePoint>,
 }
 
-impl Work<'_> {
+impl<S> Work<'_, S> {
     /// Accepts a tree if it is simpler and still fails.
     fn accept(&mut self, tree: Value) -> bool {
         let size = measure(&tree);
         if self.tried >= self.budget || size >= self.size {
             return false;
         }
-        let Some(scenario) = read(&self.best, &tree) else { return false };
-        let scenario = Arc::new(scenario);
+        let Some(scenario) = (self.read)(&tree).map(Arc::new) else { return false };
         self.tried += 1;
         let Some(failure) = (self.fails)(&scenario) else { return false };
         (self.tree, self.best, self.failure, self.size) = (tree, scenario, failure, size);
@@ -110,7 +104,7 @@ impl Work<'_> {
         if self.tried >= self.budget {
             return false;
         }
-        let Some(scenario) = read(&self.best, &tree) else { return false };
+        let Some(scenario) = (self.read)(&tree) else { return false };
         self.tried += 1;
         match (self.fails)(&Arc::new(scenario)) {
             Some(failure) if failure.at < self.failure.at => {

@@ -9,6 +9,7 @@ use super::signals;
 use kube_autoscaler_models::flags::Flags;
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::RecommenderFlags;
 
 /// A path in a tree.
 pub(super) type Path = Vec<Step>;
@@ -34,10 +35,7 @@ pub(super) struct Measure {
 
 pub(super) fn measure(tree: &Value) -> Measure {
     let until = span("until", &tree["until"]).map_or(0, |span| span.0);
-    let flags = &tree["controller"]["flags"];
-    let period = span(SYNC_PERIOD, &flags[SYNC_PERIOD]);
-    let period = period.unwrap_or(Flags::default().sync_period);
-    let ticks = until / period.0.max(1);
+    let ticks = until / tick_interval(tree).0;
     let mut measure = Measure { ticks, older: 0, parts: 0, until, text: 0, sum: 0 };
     add("", tree, &mut measure);
     measure
@@ -67,7 +65,23 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
     }
 }
 
-const SYNC_PERIOD: &str = "horizontal-pod-autoscaler-sync-period";
+/// Returns true if the scenario has an HPA.
+pub(super) fn has_hpa(tree: &Value) -> bool {
+    ["hpa", "hpas"].iter().any(|name| tree.get(name).is_some())
+}
+
+/// The time between two ticks: of the HPA controller, or of a recommender without an HPA.
+pub(super) fn tick_interval(tree: &Value) -> Span {
+    let (component, flag, default) = if has_hpa(tree) {
+        let default = Flags::default().sync_period;
+        ("controller", "horizontal-pod-autoscaler-sync-period", default)
+    } else {
+        let default = RecommenderFlags::default().recommender_interval;
+        ("recommender", "recommender-interval", default)
+    };
+    let interval = span(flag, &tree[component]["flags"][flag]).unwrap_or(default);
+    Span(interval.0.max(1))
+}
 
 pub(super) fn at<'v>(tree: &'v Value, path: &[Step]) -> Option<&'v Value> {
     path.iter().try_fold(tree, |value, step| match step {
@@ -332,12 +346,14 @@ mod tests {
 
     #[test]
     fn fewer_ticks_count_more_than_fewer_parts_and_parts_more_than_numbers() {
-        let more = json!({ "until": "10s", "a": [1] });
-        let less = json!({ "until": "14s", "a": 5000 });
-        assert!(measure(&less) < measure(&more));
-        assert!(measure(&json!({ "until": "20s", "a": 5000 })) > measure(&more));
-        let older = json!({ "until": "10s", "a": "autoscaling/v1" });
-        assert!(measure(&older) > measure(&more));
-        assert!(measure(&json!({ "until": "10s" })) < measure(&json!({ "until": "11s" })));
+        let of = |until: &str, a: Value| measure(&json!({ "until": until, "hpa": {}, "a": a }));
+        let more = of("10s", json!([1]));
+        assert!(of("14s", json!(5000)) < more);
+        assert!(of("20s", json!(5000)) > more);
+        assert!(of("10s", json!("autoscaling/v1")) > more);
+        assert!(of("10s", json!(1)) < of("11s", json!(1)));
+        let recommender = json!({ "flags": { "recommender-interval": "5m" } });
+        let alone = json!({ "until": "20m", "vpa": {}, "recommender": recommender });
+        assert_eq!(measure(&alone).ticks, 4);
     }
 }

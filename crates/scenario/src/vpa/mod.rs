@@ -13,8 +13,6 @@ pub mod timeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
-
 pub use self::expectation::ExpectedAmount;
 pub use self::expectation::{
     AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
@@ -24,7 +22,8 @@ pub use self::expected_checkpoint::{ExpectedCheckpoint, ExpectedHistogram};
 pub use self::raw::{CheckpointManifest, History, VpaWorkload};
 pub use self::releases::VpaReleaseRange;
 pub use self::timeline::{
-    LateMetrics, OomKillOfPods, OomSeen, PodEviction, Relabel, VpaAction, VpaTimelineEvent,
+    LateMetrics, OomKillOfPods, OomSeen, PodEviction, PodsEdit, Relabel, VpaAction,
+    VpaTimelineEvent,
 };
 use super::node::Node;
 use super::releases::for_others;
@@ -34,8 +33,7 @@ use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
-    Checkpoint, ClusterChange, GoTime, ObjectName, RecommenderFlags, Script, Start,
-    VerticalPodAutoscaler,
+    Checkpoint, GoTime, ObjectName, RecommenderFlags, VerticalPodAutoscaler,
 };
 
 /// A scenario of the recommender.
@@ -85,8 +83,6 @@ pub struct VpaScenario {
     pub until: Time,
     /// The expectations.
     pub expect: Vec<VpaExpectation>,
-    /// The changes of the cluster, in place of workload, metrics and timeline.
-    pub script: Option<Script>,
 }
 
 impl VpaScenario {
@@ -150,81 +146,6 @@ impl VpaScenario {
     pub fn expects(&self, expected: &VpaExpectation, release: VpaRelease) -> bool {
         self.releases.contains(release) && expected.releases.contains(release)
     }
-}
-
-/// Writes a script as a scenario file.
-///
-/// # Errors
-/// If a value can't be written as JSON.
-pub fn script_to_yaml(
-    script: &Script,
-    requirement: &str,
-    schema: &str,
-) -> Result<String, serde_json::Error> {
-    // All fields are named, so that the compiler reports a new one.
-    let Script { name: _, flags, start, steps } = script;
-    let Start { at, flags: _, objects, history } = start;
-    let until = steps.last().map_or(Time::ZERO, |step| step.until);
-    let (objects, history, steps) = (objects.clone(), history.clone(), steps.clone());
-    let fields = raw::ScriptFields { objects, history, steps };
-    let value = json!({
-        "apiVersion": super::kinds::API_VERSION,
-        "kind": "Scenario",
-        "requirement": requirement,
-        "recommender": {
-            "start": at.to_string(),
-            "flags": flags,
-        },
-        "script": serde_json::to_value(fields)?,
-        "until": until.to_string(),
-    });
-    let text = value.as_object().map(super::write::document).unwrap_or_default();
-    Ok(format!("# yaml-language-server: $schema={schema}\n{text}"))
-}
-
-impl VpaScenario {
-    /// The scenario of a script, without a file.
-    #[must_use]
-    pub fn of_script(script: Script) -> VpaScenario {
-        let vpas: Vec<VerticalPodAutoscaler> =
-            script.start.objects.iter().filter_map(vpa_of).cloned().collect();
-        let until = script.steps.last().map_or(Time::ZERO, |step| step.until);
-        let Start { at, flags, .. } = &script.start;
-        VpaScenario {
-            id: script.name.clone(),
-            path: script.name.clone(),
-            line: 1,
-            requirement: String::new(),
-            upstream: String::new(),
-            covers: Vec::new(),
-            releases: VpaReleaseRange::default(),
-            hash: String::new(),
-            notes: Vec::new(),
-            start: *at,
-            flags: script.flags.clone(),
-            parsed_flags: flags.clone(),
-            checkpoints: Vec::new(),
-            namespace: vpas
-                .first()
-                .map(|vpa| vpa.metadata.name.namespace.clone())
-                .unwrap_or_default(),
-            target: vpas.first().map_or_else(CrossVersionObjectReference::default, |vpa| {
-                vpa.spec.target_ref.clone()
-            }),
-            vpas,
-            workload: VpaWorkload::default(),
-            metrics: Metrics::default(),
-            history: None,
-            timeline: Vec::new(),
-            until,
-            expect: Vec::new(),
-            script: Some(script),
-        }
-    }
-}
-
-fn vpa_of(change: &ClusterChange) -> Option<&VerticalPodAutoscaler> {
-    if let ClusterChange::SetVpa(vpa) = change { Some(vpa) } else { None }
 }
 
 /// Returns true if the file is a scenario of the recommender alone.

@@ -22,7 +22,6 @@ use crate::text::{As, End, PositiveDuration};
 use crate::workload::Container;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_autoscaler_models::vpa::{ClusterChange, PodHistory, ScriptStep};
 
 /// A scenario of the VPA's recommender: VPAs, a workload, its usage over time, and expectations.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +31,6 @@ use kube_autoscaler_models::vpa::{ClusterChange, PodHistory, ScriptStep};
     extend("oneOf" = [
         {"required": ["vpa"]},
         {"required": ["vpas"]},
-        {"required": ["script"]},
     ])
 )]
 pub struct VpaScenarioFile {
@@ -66,11 +64,6 @@ pub struct VpaScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub vpas: Vec<AnyVpa>,
-    /// In place of VPAs, workload, metrics and timeline: the changes of the cluster, as `fuzz`
-    /// writes them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("type" = "object"))]
-    pub script: Option<Value>,
     /// VerticalPodAutoscalerCheckpoints that exist at the start: manifests, or `file`, the path of
     /// one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -112,21 +105,12 @@ impl VpaScenarioFile {
             hint: "remove the field, which requires an HPA: a VPA does not change the number of \
                    replicas",
         },
+        HintOnFields {
+            fields: &["script"],
+            hint: "earlier versions of `fuzz` saved scripts: run this file with the version of \
+                   kube-lockstep that saved it",
+        },
     ];
-}
-
-/// The changes of the cluster, step by step.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ScriptFields {
-    /// The objects that exist at the start.
-    #[serde(default)]
-    pub objects: Vec<ClusterChange>,
-    /// Samples before the start.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<PodHistory>,
-    /// The steps.
-    pub steps: Vec<ScriptStep>,
 }
 
 /// The recommender.

@@ -18,7 +18,8 @@ use crate::entries::read_object;
 use crate::event;
 use crate::event::EventForm;
 use crate::podset::PodSet;
-use crate::text::{Amount, As, Duration, Instant, PositiveDuration};
+use crate::text::{Amount, As, ByName, Duration, Instant, PositiveDuration};
+use kube_autoscaler_models::api::Requests;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
@@ -88,6 +89,9 @@ pub enum VpaAction {
     /// The labels of pods change.
     #[schemars(extend("for" = false))]
     Relabel(Relabel),
+    /// Pods have other init containers, or other requests in their status.
+    #[schemars(extend("for" = false))]
+    EditPods(PodsEdit),
     /// Pods have no entry in metrics.k8s.io.
     MetricsMissing(PodSet),
     /// The samples of pods keep their values and timestamps.
@@ -142,6 +146,7 @@ impl VpaAction {
             VpaAction::OomKill(kill) => Some(&kill.pods),
             VpaAction::Evict(eviction) => Some(&eviction.pods),
             VpaAction::Relabel(relabel) => Some(&relabel.pods),
+            VpaAction::EditPods(edit) => Some(&edit.pods),
             VpaAction::PodsDeleted(set)
             | VpaAction::PodsSucceeded(set)
             | VpaAction::PodsFailed(set) => Some(set),
@@ -285,6 +290,25 @@ pub struct Relabel {
     pub pods: PodSet,
     /// All their new labels.
     pub labels: BTreeMap<String, String>,
+}
+
+/// A change of pods that is not one of their labels.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a change of pods, for example {pods: 0, memoryInStatus: {app: 4Gi}}")]
+#[schemars(extend("minProperties" = 2))]
+pub struct PodsEdit {
+    /// The pods.
+    pub pods: PodSet,
+    /// The names of all init containers from now on, instead of those of the workload: a pod was
+    /// replaced between two runs by one with the same name and another template. A container of the
+    /// workload with one of these names is not an ordinary container of the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_containers: Option<Vec<Arc<str>>>,
+    /// The memory requests of containers in the status of the pods, which differ from those of
+    /// their specification while the pods are resized.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub memory_in_status: Requests,
 }
 
 /// Samples that are older than usual.

@@ -47,6 +47,16 @@ pub fn run_recommender(
     engine: &mut dyn Engine<Vpa>,
     known: &[KnownDisagreement],
 ) -> Outcome {
+    run_recommender_watched(scenario, engine, known, &mut |_, _, _| {})
+}
+
+/// Like [`run_recommender`], and calls `watch` after each step.
+pub fn run_recommender_watched(
+    scenario: &Arc<VpaScenario>,
+    engine: &mut dyn Engine<Vpa>,
+    known: &[KnownDisagreement],
+    watch: &mut Watch<'_>,
+) -> Outcome {
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let mut outcome = unfinished(scenario, &name, release);
     let unsupported = scenario.unsupported_on(release);
@@ -54,29 +64,17 @@ pub fn run_recommender(
         outcome.verdict = Verdict::Skipped { why };
         return outcome;
     }
-    let comparison = Comparison::new(&scenario.id, &outcome.release, known);
-    run_to_end(scenario, engine, comparison, &mut outcome, &mut |_, _, _| {});
+    let mut comparison = Comparison::new(&scenario.id, &outcome.release, known);
+    let mut lockstep = Lockstep::new(scenario.expects_contents());
+    match lockstep.run_script(scenario, engine, &mut comparison, watch) {
+        Ok(()) => lockstep.conclude(&mut outcome, scenario, release, comparison, true),
+        Err(error) => outcome.verdict = inconclusive(error),
+    }
     outcome
 }
 
-/// Runs the script of a scenario, and sets the verdict.
-pub fn run_to_end(
-    scenario: &Arc<VpaScenario>,
-    engine: &mut dyn Engine<Vpa>,
-    mut comparison: Comparison<'_>,
-    outcome: &mut Outcome,
-    watch: &mut Watch<'_>,
-) {
-    let release = engine.release();
-    let mut lockstep = Lockstep::new(scenario.expects_contents());
-    match lockstep.run_script(scenario, engine, &mut comparison, watch) {
-        Ok(()) => lockstep.conclude(outcome, scenario, release, comparison, true),
-        Err(error) => outcome.verdict = inconclusive(error),
-    }
-}
-
-/// Called after each step, with the model's session, the step and the model's result.
-pub(super) type Watch<'w> = dyn FnMut(&mut Session, &ScriptStep, &Stepped) + 'w;
+/// Called after each step, with the model's session, the step and the model's prediction.
+pub type Watch<'w> = dyn FnMut(&mut Session, &ScriptStep, &Stepped) + 'w;
 
 /// The recommender and the model, side by side.
 pub struct Lockstep {

@@ -17,15 +17,12 @@ use kube_autoscaler_models::vpa::{
     ScriptStep, Start, Target, Terminated,
 };
 use kube_lockstep_scenario::resolved::{Exception, PodSet, ResourceUsage, Signal, UsageSource};
-use kube_lockstep_scenario::vpa::{OomSeen, VpaAction, VpaScenario, VpaTimelineEvent};
+use kube_lockstep_scenario::vpa::{OomSeen, PodsEdit, VpaAction, VpaScenario, VpaTimelineEvent};
 
 /// The changes of the cluster in a scenario. All changes at or before a run of the recommender are
 /// visible in it; a restart follows a run of the same time.
 #[must_use]
 pub fn script(scenario: &VpaScenario) -> Script {
-    if let Some(script) = &scenario.script {
-        return Script { name: scenario.id.clone(), ..script.clone() };
-    }
     let mut world = World::new(scenario);
     let objects = world.objects();
     let interval = scenario.parsed_flags.recommender_interval;
@@ -137,6 +134,7 @@ struct PodState {
     created: Option<Time>,
     labels: Labels,
     phase: PodPhase,
+    init_containers: Vec<Arc<str>>,
     containers: Vec<ContainerOfPod>,
 }
 
@@ -146,6 +144,8 @@ struct ContainerOfPod {
     restarts: i32,
     state: ContainerState,
     last: Option<Terminated>,
+    /// In the status.
+    memory_request: Option<i64>,
 }
 
 /// The pods by ordinal.
@@ -204,11 +204,13 @@ impl<'s> World<'s> {
         let workload = &self.scenario.workload;
         let mut labels = workload.pod_labels.clone();
         labels.extend(workload.labels.clone());
-        let container = ContainerOfPod { restarts: 0, state: ContainerState::Running, last: None };
+        let state = ContainerState::Running;
+        let container = ContainerOfPod { restarts: 0, state, last: None, memory_request: None };
         let containers = vec![container; workload.containers.len()];
         let labels = Labels::new(labels);
         let ordinal = self.take_ordinal();
-        let pod = PodState { created, labels, phase: PodPhase::Running, containers };
+        let (phase, init_containers) = (PodPhase::Running, workload.init_containers.clone());
+        let pod = PodState { created, labels, phase, init_containers, containers };
         self.pods.insert(ordinal, pod);
         ordinal
     }
@@ -221,25 +223,25 @@ impl<'s> World<'s> {
     /// The pod as the API server has it.
     fn pod(&self, ordinal: u32) -> Pod {
         let state = &self.pods[&ordinal];
-        let workload = &self.scenario.workload;
-        let containers = workload.containers.iter().map(|container| PodContainer {
+        let containers = self.scenario.workload.containers.iter().zip(&state.containers);
+        let own = containers.filter(|(it, _)| !state.init_containers.contains(&it.name));
+        let containers = own.clone().map(|(container, _)| PodContainer {
             name: container.name.clone(),
             memory_request: container.to_api().requests.get("memory").map_or(0, Quantity::value),
         });
-        let statuses = workload.containers.iter().zip(&state.containers);
-        let statuses = statuses.map(|(container, state)| ContainerStatus {
+        let statuses = own.map(|(container, state)| ContainerStatus {
             name: container.name.clone(),
             restart_count: state.restarts,
             state: state.state.clone(),
             last_terminated: state.last.clone(),
-            memory_request: None,
+            memory_request: state.memory_request,
         });
         Pod {
             name: self.name(ordinal),
             labels: state.labels.clone(),
             phase: state.phase,
             containers: containers.collect(),
-            init_containers: workload.init_containers.clone(),
+            init_containers: state.init_containers.clone(),
             statuses: statuses.collect(),
         }
     }
@@ -276,8 +278,23 @@ impl<'s> World<'s> {
                 let labels = Labels::new(relabel.labels.clone());
                 self.change(&relabel.pods, out, |pod| pod.labels = labels.clone());
             }
+            VpaAction::EditPods(edit) => self.edit(edit, out),
             action => self.apply_oom(action, at, out),
         }
+    }
+
+    fn edit(&mut self, edit: &PodsEdit, out: &mut Vec<ClusterChange>) {
+        let names = self.scenario.workload.containers.iter().map(|container| &container.name);
+        let requests: Vec<Option<i64>> =
+            names.map(|name| edit.memory_in_status.get(name).map(Quantity::value)).collect();
+        self.change(&edit.pods, out, |pod| {
+            if let Some(names) = &edit.init_containers {
+                pod.init_containers.clone_from(names);
+            }
+            for (container, request) in pod.containers.iter_mut().zip(&requests) {
+                container.memory_request = request.or(container.memory_request);
+            }
+        });
     }
 
     fn apply_oom(&mut self, action: &VpaAction, at: Time, out: &mut Vec<ClusterChange>) {
@@ -415,12 +432,11 @@ impl<'s> World<'s> {
         at: Time,
         now: Time,
     ) -> Vec<ContainerUsage> {
-        let containers = self.scenario.workload.containers.iter().enumerate();
-        let usage = containers.filter_map(|(index, container)| {
+        let usage = self.containers(ordinal).enumerate().filter_map(|(index, name)| {
             let gone = |resource: &str| {
                 self.active(now).any(|event| match &event.action {
                     VpaAction::ContainerMetricsMissing(of) => {
-                        contains(&of.pods, ordinal) && of.container == container.name
+                        contains(&of.pods, ordinal) && of.container == *name
                     }
                     VpaAction::ResourceMissing(of) => {
                         contains(&of.pods, ordinal) && &*of.resource == resource
@@ -430,35 +446,50 @@ impl<'s> World<'s> {
             };
             let amount = |resource: &str| {
                 let usage = resources.iter().find(|usage| &*usage.name == resource)?;
-                let milli = self.milli(usage, ordinal, index, at)?;
+                let milli = self.milli(usage, ordinal, index, name, at)?;
                 (!gone(resource)).then_some(milli)
             };
             let cpu = amount("cpu");
             // Whole bytes, rounded up as by the recommender.
             let memory =
                 amount("memory").map(|milli| milli.div_euclid(1000) + i64::from(milli % 1000 != 0));
-            let container = container.name.clone();
+            let container = name.clone();
             (cpu.is_some() || memory.is_some()).then_some(ContainerUsage { container, cpu, memory })
         });
         usage.collect()
     }
 
-    /// The usage of one resource of a container in milli-units.
-    fn milli(&self, usage: &ResourceUsage, ordinal: u32, index: usize, at: Time) -> Option<i64> {
+    /// The containers that can have usage: those of the workload, and other init containers.
+    fn containers(&self, ordinal: u32) -> impl Iterator<Item = &Arc<str>> {
+        let of_workload = || self.scenario.workload.containers.iter().map(|it| &it.name);
+        let init = self.pods.get(&ordinal).into_iter().flat_map(|pod| &pod.init_containers);
+        of_workload().chain(init.filter(move |name| !of_workload().any(|it| it == *name)))
+    }
+
+    /// The usage of one resource of a container, with its index and name, in milli-units.
+    fn milli(
+        &self,
+        usage: &ResourceUsage,
+        ordinal: u32,
+        index: usize,
+        name: &str,
+        at: Time,
+    ) -> Option<i64> {
         let grain = Grain::of(&usage.name);
         let value = |signal: &Signal| milli(signal, read(signal, at, grain));
-        let name = &self.scenario.workload.containers[index].name;
         let is_of_container = |exception: &Exception| {
-            exception.container.as_ref().map_or(index == 0, |container| container == name)
+            exception.container.as_ref().map_or(index == 0, |container| **container == *name)
         };
         let mut of_pod = usage.exceptions.iter().rev().filter(|it| contains(&it.pods, ordinal));
         if let Some(exception) = of_pod.find(|it| is_of_container(it)) {
             return value(&exception.value);
         }
         match &usage.source {
+            // Only for a workload with one container.
+            UsageSource::PerPod(_) | UsageSource::Load { .. } if index > 0 => None,
             UsageSource::PerPod(signal) => value(signal),
             UsageSource::PerContainer(signals) => {
-                let signal = signals.0.iter().find(|(container, _)| container == name);
+                let signal = signals.0.iter().find(|(container, _)| **container == *name);
                 signal.and_then(|(_, signal)| value(signal))
             }
             UsageSource::Load { total, limit } => {

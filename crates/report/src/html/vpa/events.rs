@@ -8,9 +8,8 @@ use crate::counted;
 use crate::html::actions::{Entry, Lasts};
 use crate::html::lane::Marked;
 use crate::html::plain;
-use kube_autoscaler_models::rules::VpaRules;
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::{ClusterChange, ObjectName, Objects, Script};
+use kube_autoscaler_models::vpa::{ClusterChange, ObjectName};
 use kube_lockstep_scenario::resolved::PodSet;
 use kube_lockstep_scenario::vpa::{VpaAction, VpaScenario, VpaTimelineEvent};
 use kube_lockstep_sim::run::PodChange;
@@ -49,10 +48,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
         .collect();
     changes.dedup();
     changes.truncate(MOST);
-    let kills = match &scenario.script {
-        Some(script) => script_kills(script, &timeline.run.rules),
-        None => timeline.run.events().filter_map(|event| kill(event, scenario)).collect(),
-    };
+    let kills = timeline.run.events().filter_map(|event| kill(event, scenario)).collect();
     let first_difference = timeline.run.mark.as_ref().map(|mark| mark.on(timeline.axis()));
     Marks { changes, kills, first_difference }
 }
@@ -66,65 +62,23 @@ fn kill(event: &VpaTimelineEvent, scenario: &VpaScenario) -> Option<Kill> {
     Some(Kill { at: event.at, container: container_of(scenario, container) })
 }
 
-/// The changes of a script, with their times.
-fn script_changes(script: &Script) -> impl Iterator<Item = (Time, &ClusterChange)> {
-    let starts = [Time::ZERO].into_iter().chain(script.steps.iter().map(|step| step.until));
-    let steps = script.steps.iter().zip(starts);
-    steps.flat_map(|(step, at)| step.changes.iter().map(move |change| (at, change)))
-}
-
-/// The OOM kills that a script shows.
-fn script_kills(script: &Script, rules: &VpaRules) -> Vec<Kill> {
-    let mut objects = Objects::default();
-    for change in &script.start.objects {
-        if let ClusterChange::SetPod(pod) = change {
-            objects.set_pod(pod.clone(), rules);
-        }
-    }
-    let mut kills = Vec::new();
-    for (at, change) in script_changes(script) {
-        let seen = match change {
-            ClusterChange::SetPod(pod) => objects.set_pod(pod.clone(), rules),
-            ClusterChange::Evict(oom) => vec![oom.clone()],
-            _ => Vec::new(),
-        };
-        kills.extend(seen.into_iter().map(|oom| Kill { at, container: Some(oom.container) }));
-    }
-    kills
-}
-
 const PODS: &str = "pods";
 const FAULT: &str = "fault";
 const EDIT: &str = "edit";
 
 /// The events that concern a VPA.
 pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
-    let scenario = timeline.run.scenario;
-    let Some(script) = &scenario.script else {
-        let entries = timeline.run.events().filter_map(|event| {
-            let text = text(event, timeline.vpa)?;
-            let lasts = match (event.action.can_end(), event.lasts) {
-                (false, _) => Lasts::Instant,
-                (true, Some(span)) => Lasts::Until(event.at + span),
-                (true, None) => Lasts::ToTheEnd,
-            };
-            Some(Entry { at: event.at, lasts, text, class: class(&event.action) })
-        });
-        let changes = timeline.run.pod_changes.as_deref().unwrap_or_default();
-        let mut entries: Vec<Entry> = entries.chain(pod_changes(changes)).collect();
-        entries.sort_by_key(|entry| entry.at);
-        return entries;
-    };
-    let entries = script_changes(script).filter_map(|(at, change)| {
-        let (text, class) = change_text(change, timeline.vpa)?;
-        Some(Entry { at, lasts: Lasts::Instant, text, class })
+    let entries = timeline.run.events().filter_map(|event| {
+        let text = text(event, timeline.vpa)?;
+        let lasts = match (event.action.can_end(), event.lasts) {
+            (false, _) => Lasts::Instant,
+            (true, Some(span)) => Lasts::Until(event.at + span),
+            (true, None) => Lasts::ToTheEnd,
+        };
+        Some(Entry { at: event.at, lasts, text, class: class(&event.action) })
     });
-    let kills = script_kills(script, &timeline.run.rules).into_iter().map(|kill| {
-        let container = kill.container.unwrap_or_default();
-        let text = format!("OOM kill of {container}");
-        Entry { at: kill.at, lasts: Lasts::Instant, text, class: FAULT }
-    });
-    let mut entries: Vec<Entry> = entries.chain(kills).collect();
+    let changes = timeline.run.pod_changes.as_deref().unwrap_or_default();
+    let mut entries: Vec<Entry> = entries.chain(pod_changes(changes)).collect();
     entries.sort_by_key(|entry| entry.at);
     entries
 }
@@ -151,7 +105,8 @@ fn class(action: &VpaAction) -> &'static str {
         | VpaAction::PodsDeleted(_)
         | VpaAction::PodsSucceeded(_)
         | VpaAction::PodsFailed(_)
-        | VpaAction::Relabel(_) => PODS,
+        | VpaAction::Relabel(_)
+        | VpaAction::EditPods(_) => PODS,
         VpaAction::EditVpa(_)
         | VpaAction::DeleteVpa(_)
         | VpaAction::CreateVpa(_)
@@ -166,6 +121,7 @@ fn class(action: &VpaAction) -> &'static str {
 fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
     let is_own = match &event.change {
         Some(ClusterChange::SetVpa(set)) => set.metadata.name == *vpa,
+        Some(ClusterChange::DeleteVpa(name)) => name == vpa,
         Some(ClusterChange::SetCheckpoint(it)) => it.spec.vpa_object_name == vpa.name,
         _ => true,
     };
@@ -191,6 +147,7 @@ fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
         VpaAction::PodsSucceeded(pods) => of(pods, "completes", "complete"),
         VpaAction::PodsFailed(pods) => of(pods, "fails", "fail"),
         VpaAction::Relabel(it) => of(&it.pods, "gets other labels", "get other labels"),
+        VpaAction::EditPods(it) => of(&it.pods, "is edited", "are edited"),
         VpaAction::MetricsMissing(pods) => of(pods, "has no metrics", "have no metrics"),
         VpaAction::MetricsStale(pods) => of(pods, "has stale metrics", "have stale metrics"),
         VpaAction::MetricsLate(it) => {
@@ -207,10 +164,14 @@ fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
         VpaAction::TargetDeleted(_) => "the target is deleted".to_owned(),
         VpaAction::EditVpa(_) => "the VPA is edited".to_owned(),
         VpaAction::CreateVpa(_) => "the VPA is created".to_owned(),
-        VpaAction::DeleteVpa(_) | VpaAction::SetCheckpoint(_) | VpaAction::DeleteCheckpoint(_) => {
-            let (text, _) = change_text(event.change.as_ref()?, vpa)?;
-            text
-        }
+        VpaAction::DeleteVpa(_) => "the VPA is deleted".to_owned(),
+        VpaAction::SetCheckpoint(_) => match &event.change {
+            Some(ClusterChange::SetCheckpoint(it)) => {
+                format!("checkpoint {} is written", it.metadata.name)
+            }
+            _ => return None,
+        },
+        VpaAction::DeleteCheckpoint(name) => format!("checkpoint {name} is deleted"),
         VpaAction::RestartRecommender(_) => "the recommender restarts".to_owned(),
     })
 }
@@ -218,31 +179,4 @@ fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
 /// `app in `; empty without a container.
 fn container_in(container: Option<&Arc<str>>) -> String {
     container.map(|container| format!("{container} in ")).unwrap_or_default()
-}
-
-/// A change of the cluster in one line, and its class. `None` for pods and samples, and for
-/// another VPA.
-fn change_text(change: &ClusterChange, vpa: &ObjectName) -> Option<(String, &'static str)> {
-    let is_own = |name: &ObjectName| name == vpa;
-    let edit = |text: String| Some((text, EDIT));
-    match change {
-        ClusterChange::SetVpa(set) if is_own(&set.metadata.name) => {
-            edit("the VPA is set".to_owned())
-        }
-        ClusterChange::DeleteVpa(name) if is_own(name) => edit("the VPA is deleted".to_owned()),
-        ClusterChange::SetCheckpoint(it) => {
-            edit(format!("checkpoint {} is written", it.metadata.name))
-        }
-        ClusterChange::DeleteCheckpoint(name) => {
-            edit(format!("checkpoint {} is deleted", name.name))
-        }
-        ClusterChange::Restart => edit("the recommender restarts".to_owned()),
-        ClusterChange::SetTarget(it) => {
-            Some((format!("target {} is set", it.reference.name), FAULT))
-        }
-        ClusterChange::DeleteTarget(it) => {
-            Some((format!("target {} is deleted", it.reference.name), FAULT))
-        }
-        _ => None,
-    }
 }

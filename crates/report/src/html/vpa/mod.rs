@@ -23,7 +23,7 @@ use super::lane::{ChartAxis, Selectable};
 use super::mark::Mark;
 use super::panels::Panels;
 use crate::counted;
-use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ObjectName, Snapshot};
 use kube_lockstep_scenario::Scenario;
@@ -43,8 +43,6 @@ const AMOUNTS: usize = 6;
 #[derive(Debug)]
 pub(super) struct VpaRun<'a> {
     scenario: &'a VpaScenario,
-    /// The rules of the release.
-    rules: VpaRules,
     /// The state after each run, as observed.
     snapshots: &'a [Snapshot],
     /// The model alone.
@@ -199,28 +197,14 @@ impl<'a> Observed<'a> {
             Model::Alone(_) => None,
             Model::BesideHpa { scenario, .. } => scenario.clock,
         };
-        let (rules, model, pod_changes) = match model {
-            Model::Alone(release) => {
-                let run = charted_recommender_run(scenario, release, &is_kept);
-                (VpaRules::of(release), run, None)
-            }
+        let (model, pod_changes) = match model {
+            Model::Alone(release) => (charted_recommender_run(scenario, release, &is_kept), None),
             Model::BesideHpa { scenario, release } => {
                 let vpa = explained_free_run(scenario, release, &is_kept).vpa?;
-                (VpaRules::of(vpa.release), vpa.charted, Some(vpa.pod_changes))
+                (vpa.charted, Some(vpa.pod_changes))
             }
         };
-        Some(VpaRun {
-            scenario,
-            rules,
-            snapshots,
-            model,
-            pod_changes,
-            kept,
-            mark,
-            detail,
-            end,
-            zero,
-        })
+        Some(VpaRun { scenario, snapshots, model, pod_changes, kept, mark, detail, end, zero })
     }
 }
 

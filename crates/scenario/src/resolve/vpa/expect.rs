@@ -72,27 +72,6 @@ fn check_container(name: &str, containers: &[&str], at: At<'_>, problems: &mut P
     }
 }
 
-/// Checks the expectations of a script, which have no default for the VPA and the container.
-pub(super) fn resolve_of_script(
-    file: &VpaScenarioFile,
-    most_runs: i64,
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Vec<VpaExpectation> {
-    let mut expectations = file.expect.clone();
-    for (index, expectation) in expectations.iter_mut().enumerate() {
-        let at = at.index(index);
-        let missing = |name| format!("missing field `{name}`, which has no default with `script`");
-        if check(expectation, file.until, most_runs, at, problems) && expectation.vpa.is_none() {
-            problems.plain(at, missing("vpa"));
-        }
-        if expectation.amounts().next().is_some() && expectation.container.is_none() {
-            problems.plain(at, missing("container"));
-        }
-    }
-    expectations
-}
-
 /// Checks an expectation, and sets its line. Returns true if it expects something of one VPA.
 fn check(
     expectation: &mut VpaExpectation,

@@ -27,12 +27,12 @@ use crate::hash;
 use crate::node::Node;
 use crate::raw::Workload;
 use crate::resolved::{Container, Metrics, ResourceUsage, UsageSource};
-use crate::vpa::raw::{ScriptFields, VpaScenarioFile};
+use crate::vpa::raw::VpaScenarioFile;
 use crate::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
 use kube_autoscaler_models::selector::{is_dns1123_label, is_label_key, is_label_value};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{
-    Checkpoint, ClusterChange, GoTime, RecommenderFlags, Script, Start, VerticalPodAutoscaler,
+    Checkpoint, ClusterChange, GoTime, RecommenderFlags, VerticalPodAutoscaler,
 };
 
 /// The largest number of runs of the recommender or of the updater: 100 days of one per minute.
@@ -80,9 +80,6 @@ fn scenario(
     problems: &mut Problems,
 ) -> Option<VpaScenario> {
     head(&file.requirement, file.upstream.as_deref(), at, problems);
-    if let Some(script) = &file.script {
-        return of_script(path, file, script, at, problems);
-    }
     let start = start(file, at, problems);
     let (flags, parsed_flags) = flags(file, at, problems);
     let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
@@ -121,6 +118,7 @@ fn scenario(
             recordings.notes(),
             known.notes(file, &checkpoints, &events, at),
             notes::on_restarts(file, at),
+            notes::on_buckets(&checkpoints, at.key("checkpoints")),
         ]
         .concat(),
         start,
@@ -136,7 +134,6 @@ fn scenario(
         timeline: events,
         until: file.until,
         expect,
-        script: None,
     };
     scenario.hash = hash_of(&scenario, file);
     Some(scenario)
@@ -159,56 +156,7 @@ fn usage(
     metrics
 }
 
-/// Resolves a scenario that is given as a script.
-fn of_script(
-    path: &str,
-    file: &VpaScenarioFile,
-    script: &Value,
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Option<VpaScenario> {
-    let others = ["vpa", "vpas", "checkpoints", "workload", "metrics", "history", "timeline"];
-    for name in at.given(&others) {
-        let what = format!("`{name}` can't be combined with `script`");
-        problems.plain(at.key_position(name), what);
-    }
-    let start = start(file, at, problems);
-    let (flags, parsed) = flags(file, at, problems);
-    let fields = match serde_json::from_value::<ScriptFields>(script.clone()) {
-        Ok(fields) => fields,
-        Err(error) => {
-            problems.plain(at.key("script"), format!("the script can't be read: {error}"));
-            return None;
-        }
-    };
-    let end = fields.steps.last().map_or(Time::ZERO, |step| step.until);
-    if end != file.until {
-        let what = format!("expected {end}, the end of the last step, found {}", file.until);
-        problems.plain(at.key("until"), what);
-    }
-    if !fields.steps.is_sorted_by_key(|step| step.until) {
-        problems.plain(at.key("script").key("steps"), "the steps are not in chronological order");
-    }
-    let most_runs = check_runs(file, &parsed, at, problems);
-    let expect = expect::resolve_of_script(file, most_runs, at.key("expect"), problems);
-    let hashed = HashedScript { start: start.unix(), flags: &flags, script };
-    let hashed = serde_json::to_value(hashed).unwrap_or_default();
-    let ScriptFields { objects, history, steps } = fields;
-    let start = Start { at: start, flags: parsed, objects, history };
-    let script = Script { name: path.to_owned(), flags, start, steps };
-    Some(VpaScenario {
-        requirement: file.requirement.trim().to_owned(),
-        upstream: file.upstream.clone().unwrap_or_default(),
-        covers: file.covers.clone(),
-        releases: file.releases,
-        hash: hash::of_value(&hashed, std::iter::empty()),
-        line: at.key_position("script").line,
-        expect,
-        ..VpaScenario::of_script(script)
-    })
-}
-
-/// Everything that affects a run of a scenario without a script.
+/// Everything that affects a run of a scenario.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Hashed<'a> {
@@ -224,14 +172,6 @@ struct Hashed<'a> {
     /// The checkpoints of the timeline, whose manifests may be in files.
     set_checkpoints: Vec<&'a Checkpoint>,
     until: String,
-}
-
-/// Everything that affects a run of a scenario with a script. The script contains the objects.
-#[derive(Serialize)]
-struct HashedScript<'a> {
-    start: i64,
-    flags: &'a BTreeMap<String, String>,
-    script: &'a Value,
 }
 
 /// The hash of everything that affects a run. All fields are named, so that the compiler reports a
@@ -262,8 +202,6 @@ fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
         notes: _,
         expect: _,
         hash: _,
-        // A scenario with a script has its own hash.
-        script: _,
     } = scenario;
     let mut timeline: Vec<_> = file.timeline.iter().collect();
     timeline.sort_by_key(|event| event.at);
@@ -497,10 +435,14 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
     workload
 }
 
-/// The workload in the form of scenarios of the HPA, for the checks of its usage.
+/// The workload in the form of scenarios of the HPA, for the checks of its usage. Init containers
+/// can have usage, too.
 fn typed_workload(workload: &VpaWorkload) -> Workload {
     let replicas = i32::try_from(workload.replicas).unwrap_or(i32::MAX);
-    Workload { replicas, containers: workload.containers.clone(), ..Workload::default() }
+    let init = workload.init_containers.iter();
+    let init = init.map(|name| Container { name: name.clone(), ..Container::default() });
+    let containers = workload.containers.iter().cloned().chain(init).collect();
+    Workload { replicas, containers, ..Workload::default() }
 }
 
 /// Checks that usage is given by container if there are several.

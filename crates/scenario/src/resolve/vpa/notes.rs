@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::vpa::raw::VpaScenarioFile;
 use crate::vpa::{VpaAction, VpaTimelineEvent, VpaWorkload};
 use kube_autoscaler_models::api::CrossVersionObjectReference;
-use kube_autoscaler_models::vpa::{Checkpoint, ClusterChange};
+use kube_autoscaler_models::vpa::{BUCKETS, Checkpoint, ClusterChange, HistogramCheckpoint};
 
 /// The policy of all containers without their own.
 const ALL: &str = "*";
@@ -114,6 +114,25 @@ pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<Diagnostic>
         )
     };
     index.map(note).into_iter().collect()
+}
+
+/// Notes on checkpoints with buckets that the recommender does not have.
+pub(super) fn on_buckets(checkpoints: &[Checkpoint], at: At<'_>) -> Vec<Diagnostic> {
+    let places = checkpoints.iter().enumerate().map(|(index, it)| (&it.status, at.index(index)));
+    let histograms =
+        places.flat_map(|(status, at)| [(&status.cpu, at), (&*status.memory, at)].into_iter());
+    let note = |(histogram, at): (&HistogramCheckpoint, At<'_>)| {
+        let buckets = 0..BUCKETS as i64;
+        let mut weights = histogram.weights.iter();
+        let wrong = weights.find(|it| !buckets.contains(&it.bucket))?.bucket;
+        let last = BUCKETS - 1;
+        let what = format!(
+            "the recommender does not read this checkpoint: its buckets are 0 to {last}, and the \
+             checkpoint has bucket {wrong}"
+        );
+        Some(at.note(what))
+    };
+    histograms.filter_map(note).collect()
 }
 
 /// The names of the containers in the policies of a VPA.

@@ -71,6 +71,14 @@ impl Events<'_> {
             | VpaAction::Evict(PodEviction { container: name, .. }) => {
                 *name = container(name.take(), workload, at, problems);
             }
+            VpaAction::EditPods(edit) => {
+                if edit.init_containers.is_none() && edit.memory_in_status.is_empty() {
+                    problems.plain(at, "expected initContainers, memoryInStatus or both");
+                }
+                for name in edit.memory_in_status.keys() {
+                    container(Some(name.clone()), workload, at.key("memoryInStatus"), problems);
+                }
+            }
             VpaAction::ContainerMetricsMissing(of) => {
                 container(Some(of.container.clone()), workload, at, problems);
             }
