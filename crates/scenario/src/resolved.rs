@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use super::action::{
-    Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, MetricError, MetricOfPods,
-    ResourceOfPods, RollingUpdate, Share, Surge, TimelineEvent,
+    Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, LateMetrics, MetricError,
+    MetricOfPods, OomKillOfPods, OomSeen, PodEviction, QueryError, Relabel, ResourceOfPods,
+    RollingUpdate, Share, Surge, TimelineEvent,
 };
 pub use super::autoscaler::Autoscaler;
 pub use super::entries::Entries;
