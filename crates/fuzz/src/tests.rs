@@ -9,7 +9,8 @@ use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::vpa::{VpaAction, VpaScenario};
+use kube_lockstep_scenario::resolved::Action;
+use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{Hpa, Vpa};
 
 fn generated(seed: u64, index: u64, areas: &[Area]) -> Scenario {
@@ -156,7 +157,7 @@ fn a_seed_and_an_index_determine_the_scenario_of_a_vpa() {
 fn shrinking_keeps_the_failure_of_a_vpa() {
     let fails = |scenario: &VpaScenario| {
         let mut kills = scenario.timeline.iter();
-        let kill = kills.find(|event| matches!(event.action, VpaAction::OomKill(_)))?;
+        let kill = kills.find(|event| matches!(event.action, Action::OomKill(_)))?;
         Some(FailurePoint { at: kill.at, replicas: Vec::new() })
     };
     let trees = (0..).map(|index| recommender::tree(1, index, VpaRelease::NEWEST));

@@ -310,7 +310,7 @@ fn fields_of(
 ) -> Map<String, Value> {
     let manifests = group.hpas.iter().map(|hpa| AnyManifest(hpa.hpa.manifest.clone()));
     let mut hpas: Vec<AnyManifest> = manifests.collect();
-    let mut fields = write::fields(&ScenarioFile {
+    let mut file = ScenarioFile {
         api_version: API_VERSION.to_owned(),
         kind: "Scenario".to_owned(),
         requirement: requirement(group),
@@ -321,13 +321,11 @@ fn fields_of(
         metrics,
         until: Time::ZERO + until,
         ..ScenarioFile::default()
-    });
-    // The VPA follows the HPAs.
-    let before = fields.keys().take_while(|name| *name != "workload").count();
-    for (name, value) in group.vpa.iter().flat_map(|vpa| write::fields(&vpa.fields())) {
-        fields.shift_insert(before, name, value);
+    };
+    if let Some(vpa) = group.vpa {
+        vpa.add_to(&mut file);
     }
-    fields
+    write::fields(&file)
 }
 
 /// `HPA web scales Deployment web from 2 to 10 replicas.`

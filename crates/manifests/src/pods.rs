@@ -15,7 +15,9 @@ use kube_lockstep_scenario::decode::{Nulls, decode};
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::node::Node;
-use kube_lockstep_scenario::raw::{InitContainer, PodResources, RestartPolicy, Workload};
+use kube_lockstep_scenario::raw::{
+    InitContainer, InitContainers, PodResources, RestartPolicy, Workload,
+};
 use kube_lockstep_scenario::text::{Amount, As, ByName};
 use kube_lockstep_scenario::workload::Container;
 
@@ -236,9 +238,11 @@ impl Pods {
         let labels = if self.labels.is_empty() { &usual } else { &self.labels };
         let all: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Workload {
-            replicas,
+            replicas: Some(replicas),
             containers: self.containers.iter().map(container).collect(),
-            init_containers: self.init_containers.iter().map(init_container).collect(),
+            init_containers: InitContainers::Detailed(
+                self.init_containers.iter().map(init_container).collect(),
+            ),
             resources: (!requests.is_empty()).then(|| PodResources { requests: requests.clone() }),
             overhead: self.overhead.clone(),
             selector: self.selector.clone().filter(|text| *text != all.join(",")),

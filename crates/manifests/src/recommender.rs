@@ -15,11 +15,10 @@ use kube_autoscaler_models::vpa::{ResourcePolicy, ScalingMode, UpdateMode};
 use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::node::Node;
-use kube_lockstep_scenario::raw::Workload;
+use kube_lockstep_scenario::raw::{InitContainers, ScenarioFile, Workload};
 use kube_lockstep_scenario::resolve::{SingleVpa, single_vpa};
-use kube_lockstep_scenario::vpa::VpaWorkload;
-use kube_lockstep_scenario::vpa::raw::{AnyVpa, RecommenderSettings, VpaMetrics, VpaScenarioFile};
-use kube_lockstep_scenario::with_vpa::VpaFields;
+use kube_lockstep_scenario::resolved::Metrics;
+use kube_lockstep_scenario::vpa::raw::{AnyVpa, RecommenderSettings};
 use kube_lockstep_scenario::write;
 
 /// A valid VPA.
@@ -54,13 +53,12 @@ impl Vpa {
                 == (&*target.kind, self.group(), &*target.name)
     }
 
-    /// The fields of a scenario that describe the VPA and its recommender.
-    pub(crate) fn fields(&self) -> VpaFields {
+    /// Adds the VPA and its recommender to a scenario.
+    pub(crate) fn add_to(&self, file: &mut ScenarioFile) {
         let gate = ("feature-gates".to_owned(), "PerVPAConfig=true".into());
         let flags = self.vpa.gates.per_vpa_config.then_some(gate).into_iter().collect();
-        let recommender = RecommenderSettings { flags, start: None };
-        let vpa = Some(AnyVpa(self.vpa.manifest.clone()));
-        VpaFields { vpa, recommender, ..VpaFields::default() }
+        file.recommender = RecommenderSettings { flags, start: None };
+        file.vpa = Some(AnyVpa(self.vpa.manifest.clone()));
     }
 
     /// Returns true if the recommendation of any container depends on the usage of a resource.
@@ -229,7 +227,7 @@ pub(crate) fn draft_vpa(
     notes.extend(notes_on_fields(vpa));
     notes.extend(feedback(vpa, hpas).or_else(|| keeps_requests(vpa)));
     notes.extend(mapped.notes.into_iter().chain(mapped.target_notes));
-    let metrics = VpaMetrics { resource: mapped.metrics.resources, ..VpaMetrics::default() };
+    let metrics = Metrics { resources: mapped.metrics.resources, ..Metrics::default() };
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), metrics, until);
     Ok(Draft {
         kind: AutoscalerKind::Vpa,
@@ -291,41 +289,31 @@ pub(super) fn pods_owner(target: &Object) -> Object {
     }
 }
 
-fn workload(pods: &Pods, target: &str, replicas: i32) -> VpaWorkload {
-    let Workload { containers, labels, .. } = pods.to_workload(target, replicas, false);
-    VpaWorkload {
-        replicas: u32::try_from(replicas).unwrap_or_default(),
-        labels,
-        containers,
-        init_containers: pods.init_containers.iter().map(|it| it.name.clone()).collect(),
-        ..VpaWorkload::default()
-    }
+fn workload(pods: &Pods, target: &str, replicas: i32) -> Workload {
+    let Workload { replicas, containers, labels, .. } = pods.to_workload(target, replicas, false);
+    let names = pods.init_containers.iter().map(|it| it.name.clone());
+    let init_containers = InitContainers::Names(names.collect());
+    Workload { replicas, labels, containers, init_containers, ..Workload::default() }
 }
 
 /// The fields of the scenario.
-fn fields_of(
-    vpa: &Vpa,
-    workload: VpaWorkload,
-    metrics: VpaMetrics,
-    until: Span,
-) -> Map<String, Value> {
-    let VpaFields { vpa: manifest, recommender, .. } = vpa.fields();
+fn fields_of(vpa: &Vpa, workload: Workload, metrics: Metrics, until: Span) -> Map<String, Value> {
     let target = &vpa.vpa.target;
     let requirement = format!(
         "VPA {} recommends requests for the pods of {} {}.",
         vpa.vpa.name, target.kind, target.name
     );
-    write::fields(&VpaScenarioFile {
+    let mut file = ScenarioFile {
         api_version: API_VERSION.to_owned(),
         kind: "Scenario".to_owned(),
         requirement,
-        recommender,
-        vpa: manifest,
         workload,
         metrics,
         until: Time::ZERO + until,
-        ..VpaScenarioFile::default()
-    })
+        ..ScenarioFile::default()
+    };
+    vpa.add_to(&mut file);
+    write::fields(&file)
 }
 
 /// A note if HPAs scale the pods on the resources whose requests the VPA changes.

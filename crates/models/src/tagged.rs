@@ -47,6 +47,18 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Tagged<'_, T> {
     }
 }
 
+/// Passes the variant with this name to the visitor of an enum. `content` is its content.
+///
+/// # Errors
+/// If the enum has no such variant, or if its content is wrong.
+pub fn visit_variant<'de, D: Deserializer<'de>, V: Visitor<'de>>(
+    name: &str,
+    content: D,
+    visitor: V,
+) -> Result<V::Value, D::Error> {
+    visitor.visit_enum(Variant { name, content })
+}
+
 /// A variant: its name and the deserializer of its content.
 struct Variant<'a, D> {
     name: &'a str,

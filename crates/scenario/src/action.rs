@@ -2,28 +2,37 @@
 //! properties.
 //!
 //! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
-//! [`Action::can_end`]. Apart from this file, the world, the engines and the sentences of HTML
-//! pages (`report/html/plain.rs`) handle it.
+//! [`Action::can_end`]; `RULES` names it if only some scenarios can have it. Apart from this
+//! file, the world, the engines and the sentences of HTML pages (`report/html/plain.rs`) handle it.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, json_schema};
-use serde::de::{Deserializer, MapAccess};
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use super::autoscalers::write_content;
 use super::entries::read_object;
-use super::event::{self, EventForm};
+use super::event;
+use super::known_fields::FieldRule;
+use super::known_fields::Requirement::{AVpa, AnHpa, NoHpa, NoVpa};
 use super::manifest::Patch;
 use super::podset::PodSet;
-use super::text::{As, Form, Instant, PositiveDuration, malformed, text_only};
+use super::text::{
+    Amount, As, ByName, Duration, Form, Instant, PositiveDuration, malformed, text_only,
+};
+use super::vpa::CheckpointManifest;
 use super::workload::Container;
 use crate::diagnostic::Diagnostic;
-use kube_autoscaler_models::api::ApiError;
+use kube_autoscaler_models::api::{ApiError, Requests};
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::observation::Request;
+use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::ClusterChange;
 
 /// An event: `at`, optionally `for`, and exactly one action.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
@@ -48,6 +57,9 @@ pub struct TimelineEvent {
     /// The name of the HPA that is edited, deleted or created. Required if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hpa: Option<Arc<str>>,
+    /// The name of the VPA that is edited, deleted or created. Required if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpa: Option<Arc<str>>,
     /// The name of the target that is scaled. Default: the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Arc<str>>,
@@ -59,21 +71,81 @@ pub struct TimelineEvent {
     #[serde(flatten)]
     #[schemars(skip)]
     pub action: Action,
+    /// The change of a VPA or a checkpoint that the action makes. `None` for other actions, and
+    /// before the event is resolved.
+    #[serde(skip)]
+    pub change: Option<ClusterChange>,
     /// Line in the file, from 1.
     #[serde(skip)]
     pub line: usize,
 }
 
+/// The actions that only a scenario with an HPA can have.
+const HPA_ACTIONS: &[&str] = &[
+    "podsUnready",
+    "podsStuckTerminating",
+    "metricsEmpty",
+    "metricsSlow",
+    "metricError",
+    "metricEmpty",
+    "metricMissing",
+    "getScaleError",
+    "updateScaleError",
+    "updateStatusError",
+    "cacheLag",
+    "rollingUpdate",
+    "editHpa",
+    "deleteHpa",
+    "createHpa",
+    "restartController",
+];
+
+/// The actions that only a scenario with a VPA can have.
+const VPA_ACTIONS: &[&str] = &[
+    "oomKill",
+    "evict",
+    "relabel",
+    "editPods",
+    "metricsLate",
+    "editVpa",
+    "deleteVpa",
+    "createVpa",
+    "setCheckpoint",
+    "deleteCheckpoint",
+    "restartRecommender",
+];
+
+/// The fields of events, and the actions, that a scenario with a VPA can't have.
+pub const EVENTS_WITHOUT_VPA: &[&str] = &["metricsSlow", "during", "cacheLag"];
+
+impl TimelineEvent {
+    pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(AnHpa, HPA_ACTIONS).hint("remove the event: this action requires an HPA"),
+        FieldRule::new(AnHpa, &["during", "hpa", "target", "newPods"]),
+        FieldRule::new(NoVpa, EVENTS_WITHOUT_VPA).hint("remove the event, or the VPA"),
+        FieldRule::new(AVpa, VPA_ACTIONS)
+            .hint("the scenario has no VPA: add `vpa`, or remove the event"),
+        FieldRule::new(AVpa, &["vpa"]),
+        // With an HPA, its timeline determines the pods and the metrics.
+        FieldRule::new(NoHpa, &["relabel", "editPods", "metricsLate"]),
+    ];
+}
+
 /// The action of an event in the timeline.
+///
+/// Without an HPA, pods that have ended are not replaced, and problems with metrics also apply to
+/// pods that are created later.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// Pods are unready until the action ends.
     PodsUnready(PodSet),
-    /// Pods change to phase Failed and are replaced, like evicted pods.
+    /// Pods change to phase Failed and are replaced, like evicted pods. Without an HPA, they are
+    /// not replaced, and have no more usage.
     #[schemars(extend("for" = false))]
     PodsFailed(PodSet),
     /// Pods change to phase Succeeded and are replaced, like pods whose containers have completed.
+    /// Without an HPA, they are not replaced, and have no more usage.
     #[schemars(extend("for" = false))]
     PodsSucceeded(PodSet),
     /// Pods are deleted and replaced.
@@ -84,11 +156,12 @@ pub enum Action {
     PodsStuckTerminating(PodSet),
     /// Pods have no entry in metrics.k8s.io.
     MetricsMissing(PodSet),
-    /// The samples of pods in metrics.k8s.io keep their values and timestamps, even after the pods
-    /// are deleted.
+    /// The samples of pods in metrics.k8s.io keep their values and timestamps, with an HPA even
+    /// after the pods are deleted.
     MetricsStale(PodSet),
-    /// Queries of metrics.k8s.io fail.
-    MetricsError(#[serde(with = "ErrorAnswer")] ApiError),
+    /// Queries of metrics.k8s.io fail: with this response, or in a scenario without an HPA with an
+    /// error of this text.
+    MetricsError(QueryError),
     /// Queries of metrics.k8s.io return an empty list.
     MetricsEmpty(Empty),
     /// Responses of metrics.k8s.io and of the custom and external metrics APIs are delayed by this
@@ -116,8 +189,8 @@ pub enum Action {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload and its pods are deleted. When the action ends, the workload is created again
-    /// with its initial replicas.
+    /// The workload is deleted, with an HPA also its pods. When the action ends, the workload is
+    /// created again with its initial replicas.
     TargetDeleted(Empty),
     /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]
@@ -138,6 +211,44 @@ pub enum Action {
     /// The controller is restarted and loses its memory.
     #[schemars(extend("for" = false))]
     RestartController(Empty),
+    /// A container of pods is killed, because it uses more memory than its limit.
+    #[schemars(extend("for" = false))]
+    OomKill(OomKillOfPods),
+    /// The kubelet evicts pods because the node has no memory left. The pods stay; `podsDeleted`
+    /// removes them.
+    #[schemars(extend("for" = false))]
+    Evict(PodEviction),
+    /// The labels of pods change.
+    #[schemars(extend("for" = false))]
+    Relabel(Relabel),
+    /// Pods have other init containers, or other requests in their status.
+    #[schemars(extend("for" = false))]
+    EditPods(PodsEdit),
+    /// The samples of pods are older than usual.
+    MetricsLate(LateMetrics),
+    /// The VPA is edited by a JSON merge patch, for example `{spec: {recommenders: [{name: a}]}}`.
+    #[schemars(extend("for" = false))]
+    EditVpa(
+        #[serde(deserialize_with = "edit_vpa")]
+        #[schemars(with = "BTreeMap<String, Value>")]
+        Value,
+    ),
+    /// The VPA is deleted.
+    #[schemars(extend("for" = false))]
+    DeleteVpa(Empty),
+    /// The VPA is created from the scenario's manifest: again, or for the first time if it is
+    /// deleted at the start.
+    #[schemars(extend("for" = false))]
+    CreateVpa(Empty),
+    /// A checkpoint is created or replaced.
+    #[schemars(extend("for" = false))]
+    SetCheckpoint(CheckpointManifest),
+    /// The checkpoint with this name is deleted.
+    #[schemars(extend("for" = false))]
+    DeleteCheckpoint(Arc<str>),
+    /// The recommender is restarted: it reads its checkpoints, or the history.
+    #[schemars(extend("for" = false))]
+    RestartRecommender(Empty),
 }
 
 /// The object that an action changes.
@@ -157,6 +268,10 @@ pub enum ActionScope {
     Hpa,
     /// The controller.
     Controller,
+    /// One VPA.
+    Vpa,
+    /// The VPA's recommender and its checkpoints.
+    Recommender,
 }
 
 impl Action {
@@ -174,9 +289,14 @@ impl Action {
             | Action::PodsFailed(_)
             | Action::PodsSucceeded(_)
             | Action::PodsDeleted(_)
-            | Action::PodsStuckTerminating(_) => ActionScope::Pods,
+            | Action::PodsStuckTerminating(_)
+            | Action::OomKill(_)
+            | Action::Evict(_)
+            | Action::Relabel(_)
+            | Action::EditPods(_) => ActionScope::Pods,
             Action::MetricsMissing(_)
             | Action::MetricsStale(_)
+            | Action::MetricsLate(_)
             | Action::ContainerMetricsMissing(_)
             | Action::ResourceMissing(_)
             | Action::MetricMissing(_) => ActionScope::Samples,
@@ -194,6 +314,10 @@ impl Action {
             }
             Action::EditHpa(_) | Action::DeleteHpa(_) | Action::CreateHpa(_) => ActionScope::Hpa,
             Action::RestartController(_) => ActionScope::Controller,
+            Action::EditVpa(_) | Action::DeleteVpa(_) | Action::CreateVpa(_) => ActionScope::Vpa,
+            Action::SetCheckpoint(_)
+            | Action::DeleteCheckpoint(_)
+            | Action::RestartRecommender(_) => ActionScope::Recommender,
         }
     }
 
@@ -206,8 +330,17 @@ impl Action {
                 matches!(self, Action::PodsUnready(_) | Action::PodsStuckTerminating(_))
             }
             ActionScope::Target => matches!(self, Action::TargetDeleted(_)),
-            ActionScope::Hpa | ActionScope::Controller => false,
+            ActionScope::Hpa
+            | ActionScope::Controller
+            | ActionScope::Vpa
+            | ActionScope::Recommender => false,
         }
+    }
+
+    /// Returns true for the actions that only a scenario with a VPA can have.
+    #[must_use]
+    pub fn requires_vpa(&self) -> bool {
+        VPA_ACTIONS.contains(&self.name().as_str())
     }
 
     /// The pods of the action, if it concerns single pods or their samples.
@@ -223,9 +356,20 @@ impl Action {
             | Action::MetricsStale(pods)
             | Action::ContainerMetricsMissing(ContainerOfPods { pods, .. })
             | Action::ResourceMissing(ResourceOfPods { pods, .. })
-            | Action::MetricMissing(MetricOfPods { pods, .. }) => Some(pods),
+            | Action::MetricMissing(MetricOfPods { pods, .. })
+            | Action::OomKill(OomKillOfPods { pods, .. })
+            | Action::Evict(PodEviction { pods, .. })
+            | Action::Relabel(Relabel { pods, .. })
+            | Action::EditPods(PodsEdit { pods, .. })
+            | Action::MetricsLate(LateMetrics { pods, .. }) => Some(pods),
             _ => None,
         }
+    }
+
+    /// The pods that the action changes. None for other actions, and for problems with metrics.
+    #[must_use]
+    pub fn changed_pods(&self) -> Option<&PodSet> {
+        self.pods().filter(|_| self.scope() == ActionScope::Pods)
     }
 
     /// Returns true if the controller reacts to the action immediately, because it changes an HPA
@@ -275,11 +419,19 @@ impl TimelineEvent {
             during: None,
             lasts: None,
             hpa: None,
+            vpa: None,
             target: None,
             new_pods: false,
             action,
+            change: None,
             line: 0,
         }
+    }
+
+    /// Returns true if an action with a duration is in effect.
+    #[must_use]
+    pub fn is_active(&self, at: Time) -> bool {
+        self.at <= at && self.lasts.is_none_or(|lasts| at < self.at + lasts)
     }
 }
 
@@ -331,59 +483,6 @@ impl From<Action> for TimelineEvent {
     }
 }
 
-impl EventForm for TimelineEvent {
-    type Action = Action;
-    const EXPECTED: &'static str = "an event, for example {at: 60s, scale: 7}";
-
-    fn fields() -> &'static [&'static str] {
-        static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-            let own = ["at", "during", "for", "hpa", "target", "newPods"];
-            own.iter().chain(event::variants::<Action>()).copied().collect()
-        });
-        &FIELDS
-    }
-
-    fn placeholder() -> TimelineEvent {
-        TimelineEvent::new(Time::ZERO, Action::RestartController(Empty {}))
-    }
-
-    fn at(&mut self) -> &mut Time {
-        &mut self.at
-    }
-
-    fn lasts(&mut self) -> &mut Option<Span> {
-        &mut self.lasts
-    }
-
-    fn action(&mut self) -> &mut Action {
-        &mut self.action
-    }
-
-    fn read_field<'de, A: MapAccess<'de>>(
-        &mut self,
-        name: &str,
-        map: &mut A,
-    ) -> Result<(), A::Error> {
-        match name {
-            "during" => self.during = Some(map.next_value()?),
-            "hpa" => self.hpa = map.next_value()?,
-            "target" => self.target = map.next_value()?,
-            _ => self.new_pods = map.next_value()?,
-        }
-        Ok(())
-    }
-
-    fn add_action() -> String {
-        "for example {at: 60s, for: 2m, podsUnready: \"0-2\"}".to_owned()
-    }
-}
-
-impl<'de> Deserialize<'de> for TimelineEvent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimelineEvent, D::Error> {
-        event::read(deserializer)
-    }
-}
-
 /// An action without parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an empty map, {}")]
@@ -418,6 +517,28 @@ pub struct MetricOfPods {
     pub metric: Arc<str>,
     /// The pods.
     pub pods: PodSet,
+}
+
+/// The failure of queries of metrics.k8s.io.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[schemars(untagged)]
+pub enum QueryError {
+    /// A response, in a scenario with an HPA.
+    Response(
+        #[serde(with = "ErrorAnswer")]
+        #[schemars(with = "ErrorAnswer")]
+        ApiError,
+    ),
+    /// The text of an error, in a scenario without an HPA.
+    Text(Arc<str>),
+}
+
+write_content!(QueryError, Response, Text);
+
+impl From<ApiError> for QueryError {
+    fn from(error: ApiError) -> QueryError {
+        QueryError::Response(error)
+    }
 }
 
 /// An error response for one metric.
@@ -509,6 +630,11 @@ pub(super) fn usual_reason(code: u16) -> Option<&'static str> {
 
 fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     read_object(deserializer, "a patch of the HPA, for example {spec: {maxReplicas: 20}}")
+}
+
+fn edit_vpa<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let expected = "a patch of the VPA, for example {metadata: {annotations: {a: b}}}";
+    read_object(deserializer, expected)
 }
 
 /// A rolling update: all pods are replaced, a few at a time.
@@ -605,4 +731,88 @@ impl fmt::Display for Share {
             Share::Percent(percent) => write!(f, "{percent}%"),
         }
     }
+}
+
+/// An OOM kill of a container.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "an OOM kill, for example {pods: 0, container: app}")]
+pub struct OomKillOfPods {
+    /// The pods.
+    pub pods: PodSet,
+    /// The container's name. Default: the only one of the workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<Arc<str>>,
+    /// The state of the container in the update of the pod. Default: `restarted`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shown: OomSeen,
+    /// How long before the update the container was killed. Default 0s.
+    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
+    pub age: Span,
+}
+
+/// The state of a container in the update of its pod after an OOM kill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OomSeen {
+    /// The container runs again, with one more restart.
+    #[default]
+    Restarted,
+    /// The container is terminated.
+    Terminated,
+}
+
+/// An eviction because of memory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[serde(expecting = "an eviction, for example {pods: 0, container: app, usage: 1Gi}")]
+pub struct PodEviction {
+    /// The pods.
+    pub pods: PodSet,
+    /// The container that uses more than it requests. Default: the only one of the workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<Arc<str>>,
+    /// The memory that the container uses.
+    #[serde(with = "As::<Amount>")]
+    pub usage: Quantity,
+}
+
+/// A change of labels.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{pods: …, labels: {…}}")]
+pub struct Relabel {
+    /// The pods.
+    pub pods: PodSet,
+    /// All their new labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A change of pods that is not one of their labels.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a change of pods, for example {pods: 0, memoryInStatus: {app: 4Gi}}")]
+#[schemars(extend("minProperties" = 2))]
+pub struct PodsEdit {
+    /// The pods.
+    pub pods: PodSet,
+    /// The names of all init containers from now on, instead of those of the workload: a pod was
+    /// replaced between two runs by one with the same name and another template. A container of the
+    /// workload with one of these names is not an ordinary container of the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_containers: Option<Vec<Arc<str>>>,
+    /// The memory requests of containers in the status of the pods, which differ from those of
+    /// their specification while the pods are resized.
+    #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
+    pub memory_in_status: Requests,
+}
+
+/// Samples that are older than usual.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{pods: …, by: 5m}")]
+pub struct LateMetrics {
+    /// The pods.
+    pub pods: PodSet,
+    /// The additional age of the newest sample: of its timestamp and its usage.
+    #[serde(with = "As::<PositiveDuration>")]
+    pub by: Span,
 }

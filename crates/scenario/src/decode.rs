@@ -7,7 +7,7 @@
 //! The YAML library could decode the text itself, with `Spanned` values. A tree is used because
 //! - `resolve` points at any field, also at an absent one or a key, while the typed structs, which
 //!   traces, engines and results share, have no positions;
-//! - a file with an HPA and a VPA is divided before it is decoded (see `split`);
+//! - the autoscalers of the scenario determine which fields a map can have;
 //! - a placeholder replaces a malformed text, so that all errors are reported together, and renamed
 //!   fields are still read.
 
@@ -20,13 +20,15 @@ use serde::de::{
     Unexpected, Visitor,
 };
 
-use super::deprecated::new_name;
+use super::autoscalers::Autoscalers;
 use super::error::suggest;
 use super::forms::FormCheck;
 use super::hints;
+use super::known_fields::{KnownFields, Refused};
 use super::node::{Key, Node, NodeKind, Scalar, shorten};
 use super::raw::MANIFEST;
 use crate::diagnostic::{Diagnostic, Hint, Kind};
+use kube_autoscaler_models::tagged::visit_variant;
 
 /// The expected form of `during`.
 const DURING: &str = "a request of the controller, for example {after: getScale}";
@@ -46,7 +48,8 @@ pub enum Nulls {
     Absent,
 }
 
-/// A decoded value and the malformed texts in it, which were replaced by valid values.
+/// A decoded value, and the problems in it that did not stop the decoder: malformed texts, which
+/// were replaced by valid values, and impossible fields.
 pub(super) struct Decoded<T> {
     pub value: T,
     pub malformed: Vec<Diagnostic>,
@@ -63,8 +66,25 @@ pub(super) fn decode_all<T: DeserializeOwned>(
     node: &Node,
     nulls: Nulls,
 ) -> Result<Decoded<T>, Diagnostic> {
+    decode_with(node, nulls, Autoscalers::Hpas)
+}
+
+/// Decodes a scenario or a part of it, and continues after malformed texts and after fields that a
+/// scenario with these autoscalers can't have.
+pub(super) fn decode_scenario<T: DeserializeOwned>(
+    node: &Node,
+    autoscalers: Autoscalers,
+) -> Result<Decoded<T>, Diagnostic> {
+    decode_with(node, Nulls::Refused, autoscalers)
+}
+
+fn decode_with<T: DeserializeOwned>(
+    node: &Node,
+    nulls: Nulls,
+    autoscalers: Autoscalers,
+) -> Result<Decoded<T>, Diagnostic> {
     let malformed = RefCell::default();
-    let decoder = Decoder { node, nulls, malformed: &malformed };
+    let decoder = Decoder { node, nulls, autoscalers, malformed: &malformed };
     let value = T::deserialize(decoder).map_err(|problem| problem.or_at_node(node))?;
     Ok(Decoded { value, malformed: malformed.into_inner() })
 }
@@ -112,13 +132,7 @@ impl serde::de::Error for Diagnostic {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Diagnostic {
-        let hint = hints::of_another_timeline(field, expected)
-            .map(Hint::from)
-            .or_else(|| hints::elsewhere(field, expected).map(|at| belongs(field, at).into()))
-            .or_else(|| suggest(field, expected.iter().copied()));
-        Diagnostic::new(format!("unknown field `{field}`"))
-            .with_hint(hint)
-            .kind(Kind::UnknownField(field.to_owned()))
+        hints::unknown_field(field, hints::on_unknown_field(field, expected))
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Diagnostic {
@@ -130,14 +144,6 @@ impl serde::de::Error for Diagnostic {
         Diagnostic::new(format!("missing field `{field}`"))
             .with_hint(example(field).map(Hint::from))
             .kind(Kind::MissingField(field))
-    }
-}
-
-/// The hint for a field at a wrong place.
-fn belongs(field: &str, at: &str) -> String {
-    match new_name(field) {
-        Some(new) => format!("`{field}` is the old name of `{new}`, which belongs {at}"),
-        None => format!("`{field}` belongs {at}"),
     }
 }
 
@@ -253,6 +259,7 @@ pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<Hint> {
 struct Decoder<'n> {
     node: &'n Node,
     nulls: Nulls,
+    autoscalers: Autoscalers,
     malformed: &'n RefCell<Vec<Diagnostic>>,
 }
 
@@ -288,11 +295,13 @@ impl<'n> Decoder<'n> {
     fn map<V: Visitor<'n>>(
         self,
         fields: &'n [(Key, Node)],
+        known: Option<(KnownFields, &'static [&'static str])>,
         visitor: V,
     ) -> Result<V::Value, Diagnostic> {
         self.with_position(visitor.visit_map(Entries {
             rest: fields.iter(),
             value: None,
+            known,
             parent: self,
         }))
     }
@@ -342,7 +351,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     fn deserialize_any<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
             NodeKind::List(items) => self.list(items, visitor),
-            NodeKind::Map(entries) => self.map(entries, visitor),
+            NodeKind::Map(entries) => self.map(entries, None, visitor),
             NodeKind::Scalar { .. } => self.with_position(match self.node.scalar() {
                 Some(Scalar::Bool(value)) => visitor.visit_bool(value),
                 Some(Scalar::Int(number)) => visitor.visit_i64(number),
@@ -410,7 +419,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
                 NodeKind::Scalar { text, .. } if !self.node.is_null() => {
                     self.text(form, text, visitor)
                 }
-                NodeKind::Map(entries) if form.or_map => self.map(entries, visitor),
+                NodeKind::Map(entries) if form.or_map => self.map(entries, None, visitor),
                 _ => Err(self.mismatch(&visitor)),
             };
         }
@@ -426,7 +435,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
 
     fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
-            NodeKind::Map(entries) => self.map(entries, visitor),
+            NodeKind::Map(entries) => self.map(entries, None, visitor),
             NodeKind::Scalar { .. } | NodeKind::List(_) => Err(self.mismatch(&visitor)),
         }
     }
@@ -434,22 +443,27 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     fn deserialize_struct<V: Visitor<'n>>(
         self,
         name: &'static str,
-        _fields: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Diagnostic> {
-        let result = self.deserialize_map(visitor);
-        match name {
-            METRIC_OF_PODS_TYPE => result.map_err(|problem| in_metric_missing(problem, self.node)),
-            name => result.map_err(|problem| hints::of_type(problem, name, self.node)),
+        let NodeKind::Map(entries) = &self.node.kind else { return Err(self.mismatch(&visitor)) };
+        let known = KnownFields::in_type(name, self.autoscalers).map(|known| (known, fields));
+        let result = self.map(entries, known, visitor);
+        if name == METRIC_OF_PODS_TYPE {
+            return result.map_err(|problem| in_metric_missing(problem, self.node));
         }
+        result
     }
 
     fn deserialize_enum<V: Visitor<'n>>(
         self,
-        _name: &'static str,
+        name: &'static str,
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Diagnostic> {
+        if let Some(variant) = self.autoscalers.variant(name, self.node) {
+            return self.with_position(visit_variant(variant, self, visitor));
+        }
         match self.node.scalar() {
             Some(Scalar::Text(text)) => {
                 let variant: StrDeserializer<'_, Diagnostic> = StrDeserializer::new(text);
@@ -485,6 +499,8 @@ impl<'n> SeqAccess<'n> for Items<'n> {
 struct Entries<'n> {
     rest: std::slice::Iter<'n, (Key, Node)>,
     value: Option<&'n Node>,
+    /// The rules on the fields, and all fields of the type. `None`: the type checks them.
+    known: Option<(KnownFields, &'static [&'static str])>,
     parent: Decoder<'n>,
 }
 
@@ -497,6 +513,13 @@ impl<'n> MapAccess<'n> for Entries<'n> {
     ) -> Result<Option<K::Value>, Diagnostic> {
         let Some((key, value)) = self.rest.next() else { return Ok(None) };
         self.value = Some(value);
+        match self.known.map_or(Ok(()), |(known, fields)| known.check(&key.text, fields)) {
+            Ok(()) => {}
+            Err(Refused::Unknown(problem)) => return Err(problem.at(key.line, key.column)),
+            Err(Refused::Impossible(problem)) => {
+                self.parent.malformed.borrow_mut().push(problem.at(key.line, key.column));
+            }
+        }
         let text: StrDeserializer<'_, Diagnostic> = StrDeserializer::new(&key.text);
         seed.deserialize(text).map(Some).map_err(|problem| problem.or_at(key.line, key.column))
     }

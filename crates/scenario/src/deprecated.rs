@@ -1,6 +1,7 @@
 //! Old names of fields of the scenario format. They are still accepted, with a note that gives the
 //! new name.
 
+use super::autoscalers::Autoscalers;
 use super::node::{Node, NodeKind};
 use crate::diagnostic::Diagnostic;
 
@@ -20,12 +21,19 @@ pub(super) fn new_name(old: &str) -> Option<&'static str> {
     RENAMED_FIELDS.iter().find(|field| field.old == old).map(|field| field.new)
 }
 
-/// Renames old fields to their new names, and returns a note for each of them.
+/// Renames old fields to their new names, and returns a note for each of them. All of them require
+/// an HPA.
 ///
 /// # Errors
 /// If a file contains both the old and the new name of a field.
-pub(super) fn rename_fields(root: &mut Node) -> Result<Vec<Diagnostic>, Diagnostic> {
+pub(super) fn rename_fields(
+    root: &mut Node,
+    autoscalers: Autoscalers,
+) -> Result<Vec<Diagnostic>, Diagnostic> {
     let mut notes = Vec::new();
+    if autoscalers == Autoscalers::Vpas {
+        return Ok(notes);
+    }
     for RenamedField { parent, old, new } in RENAMED_FIELDS {
         let Some(NodeKind::Map(fields)) = root.entry_mut(parent).map(|node| &mut node.kind) else {
             continue;

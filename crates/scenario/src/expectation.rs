@@ -6,12 +6,41 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::autoscalers::write_content;
+use super::event::names;
 use super::expected_metric::ExpectedMetric;
-use super::hints::HintOnFields;
+use super::known_fields::FieldRule;
+use super::known_fields::Requirement::Never;
+use super::node::{Node, NodeKind};
 use super::releases::ReleaseRange;
 use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
+use super::vpa::VpaExpectation;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::{Span, Time};
+
+/// An expectation of a scenario file. In a scenario with an HPA and a VPA, its fields determine the
+/// controller: an expectation that also an HPA could have is about the HPA.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[schemars(untagged)]
+pub enum AnyExpectation {
+    /// The expected behavior of the HPA controller.
+    Hpa(Expectation),
+    /// The expected behavior of the VPA's recommender.
+    Vpa(VpaExpectation),
+}
+
+impl AnyExpectation {
+    /// Returns true if an expectation has a field that only those on VPAs have.
+    pub(crate) fn is_on_a_vpa(node: &Node) -> bool {
+        let NodeKind::Map(entries) = &node.kind else { return false };
+        let mut given = entries.iter().map(|(key, _)| key.text.as_str());
+        given.any(|name| {
+            names::<VpaExpectation>().contains(&name) && !names::<Expectation>().contains(&name)
+        })
+    }
+}
+
+write_content!(AnyExpectation, Hpa, Vpa);
 
 /// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the
 /// expected values; or one of `atMost`, `series` and `sequence` alone.
@@ -120,16 +149,12 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    pub(crate) const HINTS: &'static [HintOnFields] = &[
-        HintOnFields { fields: &["tolerance"], hint: "did you mean `toleranceTicks`?" },
-        HintOnFields {
-            fields: &["utilization", "averageUtilization"],
-            hint: "did you mean `metrics: [{name: cpu, utilization: 80}]`?",
-        },
-        HintOnFields {
-            fields: &["averageValue"],
-            hint: "did you mean `metrics: [{name: cpu, averageValue: 500m}]`?",
-        },
+    pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(Never, &["tolerance"]).hint("did you mean `toleranceTicks`?"),
+        FieldRule::new(Never, &["utilization", "averageUtilization"])
+            .hint("did you mean `metrics: [{name: cpu, utilization: 80}]`?"),
+        FieldRule::new(Never, &["averageValue"])
+            .hint("did you mean `metrics: [{name: cpu, averageValue: 500m}]`?"),
     ];
 
     /// The time of the expectation, in a scenario that ends at `until`.
@@ -255,10 +280,9 @@ pub struct ExpectedSeries {
 }
 
 impl ExpectedSeries {
-    pub(crate) const HINTS: &'static [HintOnFields] = &[HintOnFields {
-        fields: &["tolerance", "toleranceTicks"],
-        hint: "did you mean `toleranceTicks`? It belongs next to `series`",
-    }];
+    pub(crate) const RULES: &'static [FieldRule] =
+        &[FieldRule::new(Never, &["tolerance", "toleranceTicks"])
+            .hint("did you mean `toleranceTicks`? It belongs next to `series`")];
 
     /// The values with their times.
     pub fn values(&self) -> impl Iterator<Item = (Time, NumberRange)> {

@@ -9,7 +9,6 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::event::FieldName;
 use crate::text::{As, Duration, Form, PositiveDuration};
 use kube_autoscaler_models::flags::{Flag, FlagValue, Flags};
 use kube_autoscaler_models::time::Span;
@@ -62,7 +61,7 @@ impl<'de> Deserialize<'de> for FlagValues {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FlagValues, A::Error> {
                 let default = Flags::default();
                 let mut values = BTreeMap::new();
-                while let Some(name) = map.next_key_seed(FieldName(Flag::NAMES))? {
+                while let Some(name) = map.next_key::<String>()? {
                     let flag = Flag::by_name(&name);
                     let flag = flag.ok_or_else(|| A::Error::unknown_field(&name, Flag::NAMES))?;
                     let value = match default.get(flag) {
@@ -78,7 +77,7 @@ impl<'de> Deserialize<'de> for FlagValues {
                 Ok(FlagValues(values))
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_struct("Flags", Flag::NAMES, Fields)
     }
 }
 

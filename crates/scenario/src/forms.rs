@@ -8,6 +8,7 @@ use super::text::{
     PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
     Status, UnitText,
 };
+use super::vpa::raw::VpaReleaseText;
 use super::vpa::{ApiTime, ExpectedAmount, VpaReleaseRange};
 use crate::diagnostic::Diagnostic;
 
@@ -29,7 +30,7 @@ impl FormCheck {
 
     /// The form with this name.
     pub(crate) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 21] = [
+        static ALL: [FormCheck; 22] = [
             FormCheck::of::<Duration>(),
             FormCheck::of::<PositiveDuration>(),
             FormCheck::of::<DurationOrNever>(),
@@ -51,6 +52,7 @@ impl FormCheck {
             FormCheck::of::<QuantityBounds>(),
             FormCheck::of::<UnitText>(),
             FormCheck::of::<ApiTime>(),
+            FormCheck::of::<VpaReleaseText>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

@@ -1,26 +1,14 @@
-//! Hints on fields that a map does not have: the type of the map, or the type to which the field
-//! belongs, names them.
+//! Hints on fields that a map does not have: the type to which the field belongs names its place.
 
 use crate::action::Action;
-use crate::diagnostic::{Diagnostic, Kind, Place};
-use crate::error::nearest;
-use crate::event::variants;
-use crate::expectation::{Expectation, ExpectedSeries};
+use crate::deprecated::new_name;
+use crate::diagnostic::{Diagnostic, Hint, Kind};
+use crate::error::{nearest, suggest};
+use crate::event::names;
 use crate::manifest;
 use crate::metrics::{self, Metrics};
-use crate::node::Node;
 use crate::raw::{self, ScenarioFile};
-use crate::vpa::raw::{VpaScenarioFile, VpaWorkload};
-use crate::vpa::{VpaAction, VpaExpectation};
 use crate::workload;
-
-/// A hint on fields that a type does not have, because they are those of another type.
-pub(crate) struct HintOnFields {
-    /// The fields.
-    pub fields: &'static [&'static str],
-    /// The meaning of the fields, or the solution.
-    pub hint: &'static str,
-}
 
 /// The correct place of fields that are often written one level too high or too low.
 pub(crate) struct CorrectPlace {
@@ -30,44 +18,20 @@ pub(crate) struct CorrectPlace {
     pub fields: &'static [&'static str],
 }
 
-/// The hints of types, by the names that serde knows.
-const OF_TYPES: [(&str, &[HintOnFields]); 6] = [
-    ("ScenarioFile", ScenarioFile::HINTS),
-    ("VpaScenarioFile", VpaScenarioFile::HINTS),
-    ("VpaWorkload", VpaWorkload::HINTS),
-    ("Expectation", Expectation::HINTS),
-    ("ExpectedSeries", ExpectedSeries::HINTS),
-    ("VpaExpectation", VpaExpectation::HINTS),
-];
-
-/// The problem of a value of a type, with the type's own hint on an unknown field, if it has one.
-pub(crate) fn of_type(problem: Diagnostic, type_name: &str, node: &Node) -> Diagnostic {
-    let Kind::UnknownField(field) = &problem.kind else { return problem };
-    let place =
-        node.entry(field).map(|(key, _)| Place { file: None, line: key.line, column: key.column });
-    // The field may be one of a map in this map.
-    if place.is_none() || place.as_ref() != problem.place.as_deref() {
-        return problem;
-    }
-    let hints = OF_TYPES.iter().find(|(name, _)| *name == type_name).map(|(_, hints)| *hints);
-    let hint = hints.unwrap_or_default().iter().find(|it| it.fields.contains(&field.as_str()));
-    match hint {
-        Some(HintOnFields { hint, .. }) => problem.hint(*hint),
-        None => problem,
-    }
+/// The problem of a field that a map with other fields does not have.
+pub(crate) fn unknown_field(field: &str, hint: Option<Hint>) -> Diagnostic {
+    Diagnostic::new(format!("unknown field `{field}`"))
+        .with_hint(hint)
+        .kind(Kind::UnknownField(field.to_owned()))
 }
 
-/// The hint for an action of the other kind of scenario: with an HPA, or with a VPA.
-pub(crate) fn of_another_timeline(field: &str, here: &[&str]) -> Option<&'static str> {
-    let of_hpa = variants::<Action>().contains(&field);
-    let of_vpa = variants::<VpaAction>().contains(&field);
-    if of_hpa && here.contains(&"restartRecommender") {
-        Some("remove the event: this action requires an HPA")
-    } else if of_vpa && here.contains(&"restartController") {
-        Some("the scenario has no VPA: add `vpa`, or remove the event")
-    } else {
-        None
-    }
+/// The correct place of an unknown field, or the most similar one of the known fields.
+pub(crate) fn on_unknown_field(field: &str, known: &[&str]) -> Option<Hint> {
+    let elsewhere = elsewhere(field, known).map(|place| match new_name(field) {
+        Some(new) => format!("`{field}` is the old name of `{new}`, which belongs {place}").into(),
+        None => format!("`{field}` belongs {place}").into(),
+    });
+    elsewhere.or_else(|| suggest(field, known.iter().copied()))
 }
 
 /// The correct place of actions.
@@ -78,7 +42,7 @@ const IN_TIMELINE_FOR_A_RESOURCE: &str =
     "to an event, in the list `timeline`; for cpu and memory, use `metricsMissing` there";
 
 /// The correct place of a field that is known, but not valid here.
-pub(crate) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
+fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
     // The usage of the containers of a pod is not a field of all metrics.
     if field == "containers" && here.contains(&"perPod") {
         return None;
@@ -93,7 +57,7 @@ pub(crate) fn elsewhere(field: &str, here: &[&str]) -> Option<&'static str> {
         [Metrics::PLACE, metrics::Sampling::PLACE, raw::Controller::PLACE, manifest::TARGET_PLACE];
     let lists: [&[CorrectPlace]; 5] =
         [&own, metrics::USAGE_PLACES, workload::PLACES, manifest::PLACES, ScenarioFile::PLACES];
-    let actions = CorrectPlace { place: IN_TIMELINE, fields: variants::<Action>() };
+    let actions = CorrectPlace { place: IN_TIMELINE, fields: names::<Action>() };
     let mut places = lists.into_iter().flatten().chain([&actions]);
     places.find_map(|place| place.of(field, here)).flatten()
 }

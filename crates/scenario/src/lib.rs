@@ -13,6 +13,7 @@ mod action;
 pub mod api_schema;
 mod assumptions;
 mod autoscaler;
+mod autoscalers;
 pub mod decode;
 pub mod defaults;
 mod deprecated;
@@ -27,6 +28,7 @@ mod forms;
 mod hash;
 mod hints;
 pub mod kinds;
+mod known_fields;
 mod manifest;
 pub mod metrics;
 mod needs;
@@ -44,7 +46,6 @@ pub mod resolve;
 pub mod resolved;
 mod schema;
 mod speed;
-mod split;
 pub mod syntax;
 pub mod text;
 mod to_raw;
@@ -60,11 +61,11 @@ pub mod testing;
 mod tests;
 
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::action::EVENTS_WITHOUT_VPA;
 pub use self::diagnostic::{Diagnostic, Hint, Kind, Place};
 pub use self::error::Error;
 pub use self::error::READS_MANIFESTS;
@@ -74,7 +75,6 @@ pub use self::recording::{AnswerOverview, check_answer};
 use self::resolve::Reader;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
-pub use self::split::EVENTS_WITHOUT_VPA;
 use self::syntax::Syntax;
 use self::vpa::VpaScenario;
 
@@ -145,20 +145,14 @@ pub fn parse_draft(
 }
 
 fn parse_with(path: &str, text: &str, read: Reader<'_>) -> Result<AnyScenario, Error> {
-    let failed = |problems| Error::new(path, problems);
-    let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
-    if !vpa::is_vpa(&root) {
-        return parse_hpa(path, text, read).map(|scenario| AnyScenario::Hpa(Box::new(scenario)));
-    }
-    let problems = percent::replace_of_vpa(&mut root);
-    let scenario = all_problems(resolve::resolve_vpa(path, &root, &[], read), problems);
-    let scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
-    Ok(AnyScenario::Vpa(Box::new(scenario)))
+    let root = single(text).map_err(|problem| Error::new(path, vec![problem]))?;
+    let resolved = resolve::resolve(path, root, read);
+    resolved.map_err(|problems| Error::new(path, beside(path, problems)))
 }
 
-/// Reads a scenario. `path` is the file as the user named it, for messages; it is also the id
-/// unless the caller sets another one. `read` reads the manifest of `hpa.file`, by a path relative
-/// to the scenario's folder.
+/// Reads a scenario with an HPA. `path` is the file as the user named it, for messages; it is also
+/// the id unless the caller sets another one. `read` reads the manifest of `hpa.file`, by a path
+/// relative to the scenario's folder.
 ///
 /// # Errors
 /// All problems of the file, with line and column.
@@ -167,70 +161,12 @@ pub fn parse(
     text: &str,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Scenario, Error> {
-    parse_hpa(path, text, Reader { file: read, syntax: Syntax::Scenario })
-}
-
-fn parse_hpa(path: &str, text: &str, read: Reader<'_>) -> Result<Scenario, Error> {
-    let failed = |problems| Error::new(path, problems);
-    let mut root = single(text).map_err(|problem| failed(vec![problem]))?;
-    let vpa = split::has_both(&root).then(|| split::take_vpa(&mut root));
-    let notes = deprecated::rename_fields(&mut root).map_err(|problem| failed(vec![problem]))?;
-    let problems = percent::replace(&mut root);
-    let scenario = match vpa {
-        None => resolve::resolve(path, &root, read),
-        Some(vpa) => with_vpa(path, &root, &vpa, read),
-    };
-    let scenario = all_problems(scenario, problems);
-    let mut scenario = scenario.map_err(|problems| failed(beside(path, problems)))?;
-    scenario.notes.extend(notes);
-    scenario.hash = hash::of(&scenario);
-    Ok(scenario)
-}
-
-/// Resolves both parts of a scenario with a VPA. Problems of parts that both have are reported
-/// once.
-fn with_vpa(
-    path: &str,
-    root: &node::Node,
-    vpa: &node::Node,
-    read: Reader<'_>,
-) -> Result<Scenario, Vec<Diagnostic>> {
-    let of_hpa = resolve::resolve(path, root, read);
-    let of_vpa = resolve::with_vpa::resolve(path, vpa, &split::init_containers(root), read);
-    let mut problems = match (of_hpa, of_vpa) {
-        (Ok(mut scenario), Ok(mut with)) => {
-            let problems = resolve::with_vpa::check(&with, &scenario, root, vpa);
-            if problems.is_empty() {
-                resolve::with_vpa::complete(&mut with, &scenario);
-                scenario.notes.extend(with.recommender.notes.iter().cloned());
-                scenario.vpa = Some(Arc::new(with));
-                return Ok(scenario);
-            }
-            problems
-        }
-        (of_hpa, of_vpa) => {
-            let of_hpa = of_hpa.err().into_iter().flatten();
-            let of_hpa = of_hpa.map(|problem| split::explain(problem, root));
-            let of_vpa = of_vpa.err().into_iter().flatten();
-            of_hpa.chain(of_vpa.map(|problem| split::explain(problem, vpa))).collect()
-        }
-    };
-    problems.sort_by(|one, other| one.place.cmp(&other.place));
-    problems.dedup_by_key(|problem| (problem.place.clone(), problem.what.clone()));
-    Err(problems)
-}
-
-/// A scenario, or its problems together with those found before.
-fn all_problems<T>(
-    scenario: Result<T, Vec<Diagnostic>>,
-    mut before: Vec<Diagnostic>,
-) -> Result<T, Vec<Diagnostic>> {
-    match scenario {
-        Ok(scenario) if before.is_empty() => Ok(scenario),
-        other => {
-            before.extend(other.err().into_iter().flatten());
-            before.sort_by(|one, other| one.place.cmp(&other.place));
-            Err(before)
+    match parse_any(path, text, read)? {
+        AnyScenario::Hpa(scenario) => Ok(*scenario),
+        AnyScenario::Vpa(_) => {
+            let problem = Diagnostic::new("expected an HPA scenario, found a VPA scenario");
+            let problem = problem.at(1, 1).hint("`kube-lockstep run` and `predict` support both");
+            Err(Error::new(path, vec![problem]))
         }
     }
 }

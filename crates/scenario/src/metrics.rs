@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
 use super::hints::CorrectPlace;
+use super::known_fields::{FieldRule, Requirement};
 use super::podset::PodSet;
 use super::recorded::{DecimalMark, Recorded, RecordedSource};
 use super::text::{
@@ -43,6 +44,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
+    pub(crate) const RULES: &'static [FieldRule] =
+        &[FieldRule::new(Requirement::AnHpa, &["pods", "object", "external"])];
     pub(crate) const PLACE: CorrectPlace =
         CorrectPlace { place: "under `metrics`", fields: &["resource", "sampling"] };
 

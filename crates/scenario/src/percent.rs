@@ -1,31 +1,24 @@
 //! Usage in percent of the request: `perPod: 50%`. The percentages are replaced by amounts before
 //! the file is decoded, so nothing else knows them.
 
-use super::decode::{Nulls, decode};
+use super::autoscalers::Autoscalers;
+use super::decode::decode_scenario;
 use super::node::{Node, NodeKind};
 use super::raw::Workload;
-use super::vpa::VpaWorkload;
 use crate::diagnostic::{Diagnostic, Hint};
 use kube_autoscaler_models::quantity::Quantity;
 
 /// Replaces the percentages in the usage of resources. Returns the problems of the percentages
 /// without an amount, which are replaced by 0.
-pub(crate) fn replace(root: &mut Node) -> Vec<Diagnostic> {
-    let workload = root.entry("workload").map(|(_, node)| node);
-    let workload = workload.and_then(|node| decode(node, Nulls::Refused).ok());
-    let mut percentages = Percentages { workload, problems: Vec::new() };
-    percentages.replace_in(root, "metrics");
-    percentages.problems
-}
-
-/// Like [`replace`], in the file of a scenario of a VPA. Its history has usage as well.
-pub(super) fn replace_of_vpa(root: &mut Node) -> Vec<Diagnostic> {
+pub(crate) fn replace(root: &mut Node, autoscalers: Autoscalers) -> Vec<Diagnostic> {
     let workload = match root.entry("workload") {
-        Some((_, node)) => decode(node, Nulls::Refused).ok(),
-        None => Some(VpaWorkload::default()),
+        Some((_, node)) => {
+            let decoded = decode_scenario(node, autoscalers).ok();
+            decoded.filter(|decoded| decoded.malformed.is_empty()).map(|decoded| decoded.value)
+        }
+        // Without an HPA, all its fields have defaults.
+        None => (autoscalers == Autoscalers::Vpas).then(Workload::default),
     };
-    let workload = workload
-        .map(|it: VpaWorkload| Workload { containers: it.containers, ..Workload::default() });
     let mut percentages = Percentages { workload, problems: Vec::new() };
     percentages.replace_in(root, "metrics");
     percentages.replace_in(root, "history");
@@ -169,7 +162,7 @@ impl Percentages {
 /// The request in milli-units, by which the controller divides the usage. None: there is none.
 fn milli(workload: &Workload, resource: &str, container: Option<&str>) -> Option<i64> {
     let Workload { containers, init_containers, resources, .. } = workload;
-    let sidecars = init_containers.iter().filter(|init| init.restart_policy.is_some());
+    let sidecars = init_containers.detailed().iter().filter(|init| init.restart_policy.is_some());
     let sidecars = sidecars.map(|init| (init.name.as_str(), init.requests.clone()));
     // Requests default to limits.
     let running = containers.iter().map(|it| (&*it.name, it.to_api().requests)).chain(sidecars);

@@ -6,18 +6,22 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::action::TimelineEvent;
+use super::autoscalers::write_content;
 use super::entries::Entries;
 use super::event::EventSchema;
-use super::expectation::Expectation;
+use super::expectation::AnyExpectation;
 use super::flag_values::FlagValues;
-use super::hints::{CorrectPlace, HintOnFields};
+use super::hints::CorrectPlace;
 use super::kinds::API_VERSION;
+use super::known_fields::FieldRule;
+use super::known_fields::Requirement::{AVpa, AnHpa, Never, NoHpa};
 use super::manifest::AnyVersion;
 use super::metrics::Metrics;
 use super::other_namespaces::OtherNamespace;
@@ -25,20 +29,19 @@ use super::other_pods::OtherPods;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
 use super::text::{Amount, As, ByName, Duration, End};
+use super::vpa::raw::{AnyVpa, RecommenderSettings, UpdaterSettings, VpaReleaseText};
+use super::vpa::{CheckpointManifest, History, VpaReleaseRange};
 use super::workload::{Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup};
 use kube_autoscaler_models::api::Requests;
 use kube_autoscaler_models::flags::Gate;
 use kube_autoscaler_models::is_default::is_default;
-use kube_autoscaler_models::rules::{Dependent, Release};
+use kube_autoscaler_models::rules::{Dependent, Release, VpaRelease};
 use kube_autoscaler_models::time::{Span, Time};
 
-/// A scenario of kube-lockstep: HPAs, their environment over time, and expectations.
+/// A scenario of kube-lockstep: HPAs, VPAs or both, their environment over time, and expectations.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a scenario (a map)")]
-#[schemars(
-    title = "kube-lockstep scenario",
-    extend("oneOf" = [{"required": ["hpa"]}, {"required": ["hpas"]}])
-)]
+#[schemars(title = "kube-lockstep scenario")]
 pub struct ScenarioFile {
     /// `kube-lockstep.dev/v1alpha1`.
     #[schemars(extend("const" = API_VERSION))]
@@ -57,9 +60,10 @@ pub struct ScenarioFile {
     /// The ids of the rules that the scenario demonstrates, for a catalog of rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub covers: Vec<String>,
-    /// The releases that the requirement applies to. Default: all.
-    #[serde(default, skip_serializing_if = "ReleaseRange::is_all")]
-    pub releases: ReleaseRange,
+    /// The releases that the requirement applies to: of Kubernetes, or without an HPA of the VPA.
+    /// Default: all.
+    #[serde(default, skip_serializing_if = "ScenarioReleases::is_all")]
+    pub releases: ScenarioReleases,
     /// The kube-controller-manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<Controller>,
@@ -71,7 +75,32 @@ pub struct ScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub hpas: Vec<AnyManifest>,
-    /// The scale target of the HPA.
+    /// The recommender of the VPA.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recommender: RecommenderSettings,
+    /// The VerticalPodAutoscaler, a complete manifest; or `file`, the path of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpa: Option<AnyVpa>,
+    /// Several VPAs, in place of `vpa`. The target of the first one is the workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
+    pub vpas: Vec<AnyVpa>,
+    /// The release of the VPA's recommender. Default: the newest.
+    #[serde(
+        default,
+        with = "As::<Option<VpaReleaseText>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub vpa_release: Option<VpaRelease>,
+    /// The VPA's updater, which is simulated.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub updater: UpdaterSettings,
+    /// VerticalPodAutoscalerCheckpoints that exist at the start: manifests, or `file`, the path of
+    /// one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<CheckpointManifest>,
+    /// The target of the first autoscaler, and its pods. Required with an HPA.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub workload: Workload,
     /// Further scale targets. They have replicas and a selector, but no pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,28 +115,98 @@ pub struct ScenarioFile {
     /// The responses of the metrics APIs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub metrics: Metrics,
+    /// Samples before the start, which the recommender reads with `storage: prometheus`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// Events during the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<EventSchema<TimelineEvent>>")]
+    #[schemars(with = "Vec<EventSchema>")]
     pub timeline: Vec<TimelineEvent>,
-    /// The end of the scenario: reconciles up to and including this time count.
+    /// The end of the scenario: reconciles, and runs of the recommender, up to and including this
+    /// time count.
     #[serde(with = "As::<End>")]
     pub until: Time,
-    /// The expected behavior of the controller. Without expectations, a run only compares model
-    /// and controller.
+    /// The expected behavior of the controllers. Without expectations, a run only compares models
+    /// and controllers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub expect: Vec<Expectation>,
+    pub expect: Vec<AnyExpectation>,
 }
 
 impl ScenarioFile {
-    pub(crate) const HINTS: &'static [HintOnFields] = &[HintOnFields {
-        fields: &["vpaRelease", "recommender", "updater", "checkpoints"],
-        hint: "the scenario has no VPA: add `vpa`, or remove the field",
-    }];
+    pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(AVpa, &["vpaRelease", "recommender", "updater", "checkpoints"])
+            .hint("the scenario has no VPA: add `vpa`, or remove the field"),
+        FieldRule::new(AVpa, &["vpa", "vpas", "history"]),
+        FieldRule::new(NoHpa, &["history"]),
+        FieldRule::new(Never, &["script"]).hint(
+            "earlier versions of `fuzz` saved scripts: run this file with the version of \
+             kube-lockstep that saved it",
+        ),
+        FieldRule::new(AnHpa, &["vpaRelease"]).hint(
+            "remove the field, which requires an HPA and a VPA; `--release` selects the release of \
+             the VPA, and `releases` limits the scenario to some releases",
+        ),
+        FieldRule::new(AnHpa, &["updater"])
+            .hint("remove the field: without an HPA, only the recommender runs, and no updater"),
+        FieldRule::new(AnHpa, &["scaleDownOrder", "victims"]).hint(
+            "remove the field, which requires an HPA: a VPA does not change the number of replicas",
+        ),
+        FieldRule::new(
+            AnHpa,
+            &["controller", "hpa", "hpas", "otherTargets", "otherPods", "otherNamespaces"],
+        ),
+    ];
     pub(crate) const PLACES: &'static [CorrectPlace] = &[CorrectPlace {
         place: "at the top of the scenario",
         fields: &["hpa", "workload", "timeline", "until", "expect"],
     }];
+
+    /// The events of the HPAs: all but those that require a VPA.
+    pub(crate) fn hpa_events(&self) -> impl Iterator<Item = &TimelineEvent> {
+        self.timeline.iter().filter(|event| !event.action.requires_vpa())
+    }
+}
+
+/// The releases that a scenario applies to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[schemars(untagged)]
+pub enum ScenarioReleases {
+    /// Of Kubernetes, in a scenario with an HPA.
+    Kubernetes(ReleaseRange),
+    /// Of the VPA, in a scenario without an HPA.
+    Vpa(VpaReleaseRange),
+}
+
+write_content!(ScenarioReleases, Kubernetes, Vpa);
+
+impl Default for ScenarioReleases {
+    fn default() -> ScenarioReleases {
+        ScenarioReleases::Kubernetes(ReleaseRange::default())
+    }
+}
+
+impl ScenarioReleases {
+    /// Returns true if the range contains all releases.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.kubernetes().is_all() && self.vpa().is_all()
+    }
+
+    /// The releases of Kubernetes.
+    #[must_use]
+    pub fn kubernetes(&self) -> ReleaseRange {
+        if let ScenarioReleases::Kubernetes(range) = self {
+            *range
+        } else {
+            ReleaseRange::default()
+        }
+    }
+
+    /// The releases of the VPA.
+    #[must_use]
+    pub fn vpa(&self) -> VpaReleaseRange {
+        if let ScenarioReleases::Vpa(range) = self { *range } else { VpaReleaseRange::default() }
+    }
 }
 
 /// The expected form of `hpa`.
@@ -174,13 +273,14 @@ fn feature_gates(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "additionalProperties": false, "properties": gates })
 }
 
-/// The target of the HPA's `scaleTargetRef` and its pods.
+/// The target of the first HPA or VPA, and its pods.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a workload (a map)")]
 pub struct Workload {
-    /// The initial replicas.
+    /// The initial replicas. Required with an HPA; otherwise, the default is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub replicas: i32,
+    pub replicas: Option<i32>,
     /// The maximum number of pods, as under a ResourceQuota. Replicas above it get no pods.
     /// Default: no quota.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,18 +289,26 @@ pub struct Workload {
     /// The containers of each pod. Default: one container `app` without requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<Container>,
-    /// The init containers of each pod; with `restartPolicy: Always` they are sidecars.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub init_containers: Vec<InitContainer>,
+    /// The init containers of each pod; with `restartPolicy: Always` they are sidecars. Without an
+    /// HPA: their names.
+    #[serde(default, skip_serializing_if = "InitContainers::is_empty")]
+    pub init_containers: InitContainers,
     /// Pod-level resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<PodResources>,
     /// The overhead of the pods' runtime class, for example `cpu: 100m`.
     #[serde(default, with = "As::<ByName<Amount>>", skip_serializing_if = "Requests::is_empty")]
     pub overhead: Requests,
-    /// Labels of the pods. Default `app: NAME-OF-THE-TARGET`.
+    /// Labels of the pods. Without an HPA, they are also the selector of the workload. Default
+    /// `app: NAME-OF-THE-TARGET`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Further labels of each pod, which the selector does not name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pod_labels: BTreeMap<String, String>,
+    /// Whether another controller owns the workload. A VPA then can't target it. Default false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub owned: bool,
     /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
@@ -236,6 +344,63 @@ pub struct Workload {
     /// How long a Terminating pod stays Ready, at most `termination`. Default: until it is removed.
     #[serde(default, with = "As::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub ready_while_terminating: Option<Span>,
+}
+
+impl Workload {
+    pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(AnHpa, &["scaleDownOrder", "scaleDownFirst", "victims"]).hint(
+            "a VPA does not change the replicas: remove the field, which only a scenario with an \
+             HPA can have",
+        ),
+        FieldRule::new(AnHpa, &["quota", "resources", "overhead", "selector", "age", "startup"]),
+        FieldRule::new(AnHpa, &["plural", "statusReplicas", "pods", "termination"]),
+        FieldRule::new(AnHpa, &["readyWhileTerminating"]),
+        FieldRule::new(AVpa, &["podLabels", "owned"]),
+        FieldRule::new(NoHpa, &["podLabels", "owned"]),
+    ];
+
+    /// The initial replicas.
+    #[must_use]
+    pub fn replicas(&self) -> i32 {
+        self.replicas.unwrap_or(1)
+    }
+}
+
+/// The init containers of a workload.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[schemars(untagged)]
+pub enum InitContainers {
+    /// In a scenario with an HPA.
+    Detailed(Vec<InitContainer>),
+    /// In a scenario without an HPA.
+    Names(Vec<Arc<str>>),
+}
+
+write_content!(InitContainers, Detailed, Names);
+
+impl Default for InitContainers {
+    fn default() -> InitContainers {
+        InitContainers::Detailed(Vec::new())
+    }
+}
+
+impl InitContainers {
+    /// The containers, if the scenario has an HPA.
+    #[must_use]
+    pub fn detailed(&self) -> &[InitContainer] {
+        if let InitContainers::Detailed(list) = self { list } else { &[] }
+    }
+
+    /// The names of the containers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let names = if let InitContainers::Names(names) = self { names.as_slice() } else { &[] };
+        let detailed = self.detailed().iter().map(|container| container.name.as_str());
+        detailed.chain(names.iter().map(|name| &**name))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.names().next().is_none()
+    }
 }
 
 /// An init container and its requests.

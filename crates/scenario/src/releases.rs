@@ -9,13 +9,20 @@ use super::text::{Form, text_only};
 use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::rules::Release;
 
-/// The releases that a scenario applies to, both ends inclusive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ReleaseRange {
+/// The releases that a scenario applies to, both ends inclusive: by default of Kubernetes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReleaseRange<R = Release> {
     /// The oldest release. None: no lower bound.
-    pub from: Option<Release>,
+    pub from: Option<R>,
     /// The newest release. None: no upper bound.
-    pub to: Option<Release>,
+    pub to: Option<R>,
+}
+
+/// All releases.
+impl<R> Default for ReleaseRange<R> {
+    fn default() -> ReleaseRange<R> {
+        ReleaseRange { from: None, to: None }
+    }
 }
 
 /// A range of Kubernetes releases.
@@ -69,10 +76,10 @@ pub(super) fn for_others<R: fmt::Display>(
     }
 }
 
-impl ReleaseRange {
+impl<R: Copy + PartialOrd> ReleaseRange<R> {
     /// Returns true if the range contains the release.
     #[must_use]
-    pub fn contains(&self, release: Release) -> bool {
+    pub fn contains(&self, release: R) -> bool {
         self.from.is_none_or(|from| from <= release) && self.to.is_none_or(|to| release <= to)
     }
 
@@ -128,13 +135,13 @@ fn release(text: &str) -> Result<Release, Diagnostic> {
 }
 
 /// The form in scenario files. A range of all releases has no form there.
-impl fmt::Display for ReleaseRange {
+impl<R: fmt::Display + PartialEq> fmt::Display for ReleaseRange<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.from, self.to) {
+        match (&self.from, &self.to) {
             (None, None) => f.write_str("all"),
             (Some(from), None) => write!(f, ">={from}"),
             (None, Some(to)) => write!(f, "<={to}"),
-            (Some(from), Some(to)) if from == to => write!(f, "{from}"),
+            (Some(from), Some(to)) if from == to => from.fmt(f),
             (Some(from), Some(to)) => write!(f, "{from} - {to}"),
         }
     }

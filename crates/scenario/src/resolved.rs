@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use super::action::{
-    Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, MetricError, MetricOfPods,
+    Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, LateMetrics, MetricError,
+    MetricOfPods, OomKillOfPods, OomSeen, PodEviction, PodsEdit, QueryError, Relabel,
     ResourceOfPods, RollingUpdate, Share, Surge, TimelineEvent,
 };
 pub use super::autoscaler::Autoscaler;

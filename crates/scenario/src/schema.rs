@@ -1,13 +1,13 @@
 //! The JSON Schema of scenario files, from the types in `raw`.
 
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::autoscalers::Autoscalers;
+use super::known_fields::KnownFields;
 use super::raw::ScenarioFile;
-use super::vpa::raw::VpaScenarioFile;
-use super::with_vpa::VpaFields;
 
 /// The URL of the schema of the newest version.
 const ID: &str = "https://kube-lockstep.dev/schema/scenario.schema.json";
@@ -56,10 +56,7 @@ const NULLABLE: [&str; 36] = [
 #[must_use]
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(NoDefaults);
-    let mut generator = settings.into_generator();
-    let of_vpa = generator.subschema_for::<VpaScenarioFile>();
-    let beside_hpa = VpaFields::json_schema(&mut generator);
-    let mut schema = generator.into_root_schema_for::<ScenarioFile>();
+    let mut schema = settings.into_generator().into_root_schema_for::<ScenarioFile>();
     schema.insert("$id".to_owned(), ID.into());
     let mut value = schema.to_value();
     let Value::Object(fields) = &mut value else { return value };
@@ -85,22 +82,21 @@ pub fn schema() -> Value {
             fields.shift_insert(0, name.to_owned(), value);
         }
     }
-    let types = fields.shift_remove("$defs").unwrap_or_default();
-    fields.insert("properties".to_owned(), own);
-    // A file with `vpa` or `vpas` is a scenario of the recommender.
-    let head = ["$schema", "$id", "title", "description"];
-    let mut of_hpa = std::mem::take(fields);
-    for name in head {
-        if let Some(value) = of_hpa.shift_remove(name) {
-            fields.insert(name.to_owned(), value);
-        }
+    let mut types = fields.shift_remove("$defs").unwrap_or_default();
+    describe(&mut own, "ScenarioFile");
+    for name in ["Workload", "Metrics", "TimelineEvent"] {
+        describe(&mut types[name]["properties"], name);
     }
-    let with_vpa = with_vpa(&of_hpa, &beside_hpa, &types["VpaScenario"]["properties"]);
-    fields.insert("if".to_owned(), any_of(&["vpa", "vpas", "script"]));
-    let of_vpa =
-        json!({ "if": any_of(&["hpa", "hpas"]), "then": with_vpa, "else": of_vpa.to_value() });
-    fields.insert("then".to_owned(), of_vpa);
-    fields.insert("else".to_owned(), Value::Object(of_hpa));
+    fields.insert("properties".to_owned(), own);
+    let hpas = any_of(&["hpa", "hpas"]);
+    let vpas = any_of(&["vpa", "vpas"]);
+    let with_vpa = json!({
+        "if": vpas, "then": narrowed(Autoscalers::HpasAndVpa), "else": narrowed(Autoscalers::Hpas),
+    });
+    let only_vpas = narrowed(Autoscalers::Vpas);
+    fields.insert("if".to_owned(), json!({ "anyOf": [hpas, { "not": vpas }] }));
+    fields.insert("then".to_owned(), with_vpa);
+    fields.insert("else".to_owned(), only_vpas);
     fields.insert("$defs".to_owned(), types);
     value
 }
@@ -111,19 +107,72 @@ fn any_of(names: &[&str]) -> Value {
     json!({ "anyOf": required.collect::<Vec<_>>() })
 }
 
-/// The schema of a scenario with an HPA and a VPA: that of the HPA, and fields, events and
-/// expectations of the VPA.
-fn with_vpa(of_hpa: &Map<String, Value>, beside_hpa: &Schema, of_vpa: &Value) -> Value {
-    let mut schema = Value::Object(of_hpa.clone());
-    let properties = &mut schema["properties"];
-    let fields = beside_hpa.get("properties").and_then(Value::as_object);
-    for (name, field) in fields.into_iter().flatten() {
-        properties[name] = field.clone();
+/// Adds to the descriptions of the fields of a type which autoscalers they require.
+fn describe(fields: &mut Value, type_name: &str) {
+    use Autoscalers::{Hpas, HpasAndVpa, Vpas};
+    let [hpas, vpas, both] = [Hpas, Vpas, HpasAndVpa].map(|it| impossible(type_name, it));
+    for (name, field) in fields.as_object_mut().into_iter().flatten() {
+        if ["hpa", "hpas", "vpa", "vpas"].contains(&name.as_str()) {
+            continue;
+        }
+        let is_possible = |fields: &Value| fields.get(name).is_none();
+        let requirement = match [&hpas, &vpas, &both].map(is_possible) {
+            [true, false, true] => "Requires an HPA.",
+            [true, false, false] => "Requires an HPA, without a VPA.",
+            [false, true, true] => "Requires a VPA.",
+            [false, true, false] => "Requires a VPA, without an HPA.",
+            [false, false, true] => "Requires an HPA and a VPA.",
+            _ => continue,
+        };
+        if let Some(Value::String(text)) = field.get_mut("description") {
+            *text = format!("{text} {requirement}");
+        }
     }
-    for list in ["timeline", "expect"] {
-        let items = json!({ "anyOf": [properties[list]["items"], of_vpa[list]["items"]] });
-        properties[list]["items"] = items;
+}
+
+/// The schemas of the fields that a type has only in other scenarios.
+fn impossible(type_name: &str, autoscalers: Autoscalers) -> Value {
+    let known = KnownFields::in_type(type_name, autoscalers);
+    let fields = known.into_iter().flat_map(KnownFields::impossible);
+    fields.map(|name| (name.to_owned(), Value::from(false))).collect()
+}
+
+/// The differences of a scenario with these autoscalers from the type of the file: the fields that
+/// it can't have, the fields that it must have, and the forms of values.
+fn narrowed(autoscalers: Autoscalers) -> Value {
+    let mut fields = impossible("ScenarioFile", autoscalers);
+    let mut workload = json!({ "properties": impossible("Workload", autoscalers) });
+    let mut event = impossible("TimelineEvent", autoscalers);
+    fields["metrics"] = json!({ "properties": impossible("Metrics", autoscalers) });
+    let (error, init_container, releases, expectation) = match autoscalers {
+        Autoscalers::Vpas => ("string", "string", "VpaReleasesText", Some("VpaExpectation")),
+        Autoscalers::Hpas => ("object", "object", "ReleasesText", Some("Expect")),
+        Autoscalers::HpasAndVpa => ("object", "object", "ReleasesText", None),
+    };
+    let type_of = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
+    event["metricsError"] = json!({ "type": error });
+    let init_containers = json!({ "items": { "type": init_container } });
+    workload["properties"]["initContainers"] = init_containers;
+    fields["releases"] = type_of(releases);
+    fields["timeline"] = json!({ "items": { "properties": event } });
+    if let Some(expectation) = expectation {
+        fields["expect"] = json!({ "items": type_of(expectation) });
     }
+    let one_of = |names: &[&str]| -> Value {
+        names.iter().map(|name| json!({ "required": [name] })).collect()
+    };
+    let mut schema = match autoscalers {
+        Autoscalers::Vpas => json!({ "oneOf": one_of(&["vpa", "vpas"]) }),
+        Autoscalers::Hpas | Autoscalers::HpasAndVpa => {
+            workload["required"] = json!(["replicas"]);
+            json!({ "required": ["workload"], "oneOf": one_of(&["hpa", "hpas"]) })
+        }
+    };
+    if autoscalers == Autoscalers::HpasAndVpa {
+        fields["vpas"] = false.into();
+    }
+    fields["workload"] = workload;
+    schema["properties"] = fields;
     schema
 }
 

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::defaults::AGE;
+use super::expectation::AnyExpectation;
 use super::flag_values::FlagValues;
 use super::kinds::API_VERSION;
 use super::raw::{
-    AnyManifest, Controller, InitContainer, PodResources, RestartPolicy, ScenarioFile, Workload,
+    AnyManifest, Controller, InitContainer, InitContainers, PodResources, RestartPolicy,
+    ScenarioFile, ScenarioReleases, Workload,
 };
 use super::resolved::{self, Container, Scenario};
 use kube_autoscaler_models::api;
@@ -18,11 +20,24 @@ use kube_autoscaler_models::time::Span;
 
 /// The file as JSON, in the order in which fields are written.
 pub(crate) fn to_value(scenario: &Scenario) -> Value {
-    let mut value = serde_json::to_value(file(scenario)).unwrap_or_default();
-    if let (Some(vpa), Value::Object(file)) = (&scenario.vpa, &mut value) {
-        vpa.file.add_to(file);
+    let mut file = file(scenario);
+    if let Some(vpa) = &scenario.vpa {
+        add_vpa(&mut file, &vpa.file);
     }
-    value
+    serde_json::to_value(file).unwrap_or_default()
+}
+
+/// Adds the VPA as it was given, its events and the expectations on it.
+fn add_vpa(file: &mut ScenarioFile, given: &ScenarioFile) {
+    file.vpa.clone_from(&given.vpa);
+    file.vpa_release = given.vpa_release;
+    file.recommender.clone_from(&given.recommender);
+    file.updater.clone_from(&given.updater);
+    file.checkpoints.clone_from(&given.checkpoints);
+    let events = given.timeline.iter().filter(|event| event.action.requires_vpa());
+    file.timeline.extend(events.cloned());
+    let expect = given.expect.iter().filter(|it| matches!(it, AnyExpectation::Vpa(_)));
+    file.expect.extend(expect.cloned());
 }
 
 fn file(scenario: &Scenario) -> ScenarioFile {
@@ -33,7 +48,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         requirement: scenario.requirement.clone(),
         upstream: (!scenario.upstream.is_empty()).then(|| scenario.upstream.clone()),
         covers: scenario.covers.clone(),
-        releases: scenario.releases,
+        releases: ScenarioReleases::Kubernetes(scenario.releases),
         controller: (controller != Controller::default()).then_some(controller),
         hpa: match scenario.hpas.as_slice() {
             [only] => Some(AnyManifest(only.manifest.clone())),
@@ -50,7 +65,8 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         metrics: scenario.metrics.clone(),
         timeline: scenario.timeline.clone(),
         until: scenario.until,
-        expect: scenario.expect.clone(),
+        expect: scenario.expect.iter().cloned().map(AnyExpectation::Hpa).collect(),
+        ..ScenarioFile::default()
     }
 }
 
@@ -75,6 +91,7 @@ fn workload(workload: &resolved::Workload) -> Workload {
         requests: container.requests.clone(),
         restart_policy: container.sidecar.then_some(RestartPolicy::Always),
     };
+    let init_containers = workload.spec.init_containers.iter().map(init_container);
     let pod_level = workload.spec.requests.as_ref();
     let default_labels = BTreeMap::from([("app".to_owned(), workload.name.to_string())]);
     let labels =
@@ -82,10 +99,10 @@ fn workload(workload: &resolved::Workload) -> Workload {
     let all = workload.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let all = all.collect::<Vec<_>>().join(",");
     Workload {
-        replicas: workload.replicas,
+        replicas: Some(workload.replicas),
         quota: workload.quota,
         containers: workload.spec.containers.iter().map(container).collect(),
-        init_containers: workload.spec.init_containers.iter().map(init_container).collect(),
+        init_containers: InitContainers::Detailed(init_containers.collect()),
         resources: pod_level.map(|of| PodResources { requests: of.clone() }),
         overhead: workload.spec.overhead.clone(),
         labels,
@@ -100,6 +117,7 @@ fn workload(workload: &resolved::Workload) -> Workload {
         termination: unless(workload.termination.duration, Span::ZERO),
         ready_while_terminating: (workload.termination.duration > Span::ZERO)
             .then_some(workload.termination.ready),
+        ..Workload::default()
     }
 }
 

@@ -36,11 +36,7 @@ pub(crate) fn of_protocol(schema: &Value) -> String {
 /// The page of scenario files.
 pub(crate) fn of_scenarios(schema: &Value) -> String {
     let mut page = Page::new(schema, SCENARIOS);
-    // Scenarios are a VPA's, or an HPA's, possibly with a VPA.
-    let with_vpa = &schema["then"];
-    page.section("Scenario of an HPA", &schema["else"]);
-    page.section("Scenario of an HPA and a VPA", &with_vpa["then"]);
-    page.section("Scenario of a VPA", page.resolve(&with_vpa["else"]));
+    page.section("Scenario", schema);
     page.others()
 }
 

@@ -128,7 +128,7 @@ pub(super) fn of_errors(draft: &mut Draft) -> Action {
         2 if draft.dice.percent(50) => Action::UpdateScaleError(conflict(error)),
         2 => Action::UpdateScaleError(error),
         3 => Action::UpdateStatusError(error),
-        _ => Action::MetricsError(error),
+        _ => Action::MetricsError(error.into()),
     }
 }
 

@@ -10,9 +10,8 @@ use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::{Empty, PodSet};
-use kube_lockstep_scenario::vpa::{
-    OomKillOfPods, OomSeen, PodEviction, VpaAction, VpaTimelineEvent,
+use kube_lockstep_scenario::resolved::{
+    Action, Empty, OomKillOfPods, OomSeen, PodEviction, PodSet, TimelineEvent,
 };
 
 /// One MiB in thousandths of a byte.
@@ -150,7 +149,7 @@ fn updater_flags(dice: &mut Dice) -> Map<String, Value> {
 }
 
 /// Events of the VPA.
-fn events(dice: &mut Dice, until: Time, containers: &[String]) -> Vec<VpaTimelineEvent> {
+fn events(dice: &mut Dice, until: Time, containers: &[String]) -> Vec<TimelineEvent> {
     let mut events = Vec::new();
     for _ in 0..dice.weighted(&[(3, 0), (4, 1), (2, 2), (1, 4)]) {
         let seconds = until.since_start().0 / Span::from_secs(1).0;
@@ -163,7 +162,7 @@ fn events(dice: &mut Dice, until: Time, containers: &[String]) -> Vec<VpaTimelin
         ]);
         let container = Some(dice.pick(containers).into());
         let action = match dice.below(7) {
-            0..=2 => VpaAction::OomKill(OomKillOfPods {
+            0..=2 => Action::OomKill(OomKillOfPods {
                 pods,
                 container,
                 shown: OomSeen::default(),
@@ -172,17 +171,17 @@ fn events(dice: &mut Dice, until: Time, containers: &[String]) -> Vec<VpaTimelin
             3 => {
                 let usage = dice.pick(&[300, 2048]) * MEBIBYTE_IN_MILLI;
                 let usage = Quantity::from_milli(usage, Format::BinarySI);
-                VpaAction::Evict(PodEviction { pods, container, usage })
+                Action::Evict(PodEviction { pods, container, usage })
             }
-            4 => VpaAction::RestartRecommender(Empty {}),
+            4 => Action::RestartRecommender(Empty {}),
             5 => {
                 let mode = dice.pick(&["Off", "Initial", "Recreate", "InPlaceOrRecreate"]);
                 let policy = json!({ "updatePolicy": { "updateMode": mode } });
-                VpaAction::EditVpa(json!({ "spec": policy }))
+                Action::EditVpa(json!({ "spec": policy }))
             }
-            _ => VpaAction::DeleteVpa(Empty {}),
+            _ => Action::DeleteVpa(Empty {}),
         };
-        events.push(VpaTimelineEvent::new(at, action));
+        events.push(TimelineEvent::new(at, action));
     }
     events
 }

@@ -197,6 +197,10 @@ fn class(event: &TimelineEvent) -> &'static str {
     match event.action.scope() {
         ActionScope::Pods => "pods",
         ActionScope::Samples | ActionScope::MetricsApis | ActionScope::ApiServer => "fault",
-        ActionScope::Target | ActionScope::Hpa | ActionScope::Controller => "edit",
+        ActionScope::Target
+        | ActionScope::Hpa
+        | ActionScope::Controller
+        | ActionScope::Vpa
+        | ActionScope::Recommender => "edit",
     }
 }

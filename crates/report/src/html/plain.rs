@@ -2,13 +2,14 @@
 //! ServiceUnavailable`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::words;
 use crate::counted;
 use kube_autoscaler_models::api::ApiError;
-use kube_lockstep_scenario::resolved::{Action, PodSet, TimelineEvent};
+use kube_lockstep_scenario::resolved::{Action, PodSet, QueryError, TimelineEvent};
 
 /// The maximum number of characters of a text.
 const LONGEST: usize = 160;
@@ -44,10 +45,12 @@ pub(super) fn answer(error: &ApiError) -> String {
     format!("{} {}", error.code, error.reason).trim_end().to_owned()
 }
 
-fn action(action: &Action) -> String {
+/// An action in one line.
+pub(super) fn action(action: &Action) -> String {
     let of = |set: &PodSet, one: &str, several: &str| {
         format!("{} {}", pods(set), verb(set, one, several))
     };
+    let has = |set: &PodSet| of(set, "has", "have");
     match action {
         Action::PodsUnready(set) => of(set, "is unready", "are unready"),
         Action::PodsFailed(set) => of(set, "fails", "fail"),
@@ -58,24 +61,21 @@ fn action(action: &Action) -> String {
         }
         Action::MetricsMissing(set) => of(set, "has no metrics", "have no metrics"),
         Action::MetricsStale(set) => of(set, "has stale metrics", "have stale metrics"),
-        Action::MetricsError(error) => format!("the metrics API answers {}", answer(error)),
+        Action::MetricsError(QueryError::Response(error)) => {
+            format!("the metrics API answers {}", answer(error))
+        }
+        Action::MetricsError(QueryError::Text(error)) => format!("the metrics API fails: {error}"),
         Action::MetricsEmpty(_) => "the metrics API returns an empty list".to_owned(),
         Action::MetricsSlow(span) => format!("the metrics APIs answer after {span}"),
         Action::ContainerMetricsMissing(it) => {
-            let has = verb(&it.pods, "has", "have");
-            format!("{} {has} no metrics of container {}", pods(&it.pods), it.container)
+            format!("{} no metrics of container {}", has(&it.pods), it.container)
         }
-        Action::ResourceMissing(it) => {
-            format!("{} {} no {} usage", pods(&it.pods), verb(&it.pods, "has", "have"), it.resource)
-        }
+        Action::ResourceMissing(it) => format!("{} no {} usage", has(&it.pods), it.resource),
         Action::MetricError(it) => {
             format!("queries of metric {} answer {}", it.metric, answer(&it.error))
         }
         Action::MetricEmpty(metric) => format!("queries of metric {metric} return nothing"),
-        Action::MetricMissing(it) => {
-            let has = verb(&it.pods, "has", "have");
-            format!("{} {has} no metric {}", pods(&it.pods), it.metric)
-        }
+        Action::MetricMissing(it) => format!("{} no metric {}", has(&it.pods), it.metric),
         Action::GetScaleError(error) => format!("reads of the scale answer {}", answer(error)),
         Action::UpdateScaleError(error) => {
             format!("writes of the scale answer {}", answer(error))
@@ -96,7 +96,28 @@ fn action(action: &Action) -> String {
         Action::DeleteHpa(_) => "the HPA is deleted".to_owned(),
         Action::CreateHpa(_) => "the HPA is created again".to_owned(),
         Action::RestartController(_) => "the controller restarts".to_owned(),
+        Action::OomKill(it) => {
+            format!("OOM kill of {}", container_in(it.container.as_ref(), &it.pods))
+        }
+        Action::Evict(it) => {
+            format!("eviction of {}", container_in(it.container.as_ref(), &it.pods))
+        }
+        Action::Relabel(it) => of(&it.pods, "gets other labels", "get other labels"),
+        Action::EditPods(it) => of(&it.pods, "is edited", "are edited"),
+        Action::MetricsLate(it) => format!("metrics of {} are late by {}", pods(&it.pods), it.by),
+        Action::EditVpa(_) => "the VPA is edited".to_owned(),
+        Action::DeleteVpa(_) => "the VPA is deleted".to_owned(),
+        Action::CreateVpa(_) => "the VPA is created".to_owned(),
+        Action::SetCheckpoint(_) => "a checkpoint is written".to_owned(),
+        Action::DeleteCheckpoint(name) => format!("checkpoint {name} is deleted"),
+        Action::RestartRecommender(_) => "the recommender restarts".to_owned(),
     }
+}
+
+/// `app in pod 0`.
+fn container_in(container: Option<&Arc<str>>, set: &PodSet) -> String {
+    let container = container.map(|container| format!("{container} in "));
+    container.unwrap_or_default() + &pods(set)
 }
 
 /// The fields that a patch sets, without `spec`: `maxReplicas 4`, `behavior.scaleUp.policies […]`.
@@ -154,7 +175,7 @@ mod tests {
         let error =
             ApiError { code: 503, reason: "ServiceUnavailable".to_owned(), message: "down".into() };
         let text = "the metrics API answers 503 ServiceUnavailable";
-        assert_eq!(reads(Action::MetricsError(error)), text);
+        assert_eq!(reads(Action::MetricsError(error.into())), text);
         let patch = json!({
             "spec": { "maxReplicas": 4, "behavior": { "scaleDown": { "selectPolicy": "Min" } } },
         });

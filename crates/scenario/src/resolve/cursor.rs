@@ -138,11 +138,13 @@ impl Problems {
     }
 
     /// The problems, sorted by position; problems in other files are last.
-    pub(super) fn into_result(mut self) -> Result<(), Vec<Diagnostic>> {
-        if self.list.is_empty() {
-            return Ok(());
-        }
+    pub(super) fn into_list(mut self) -> Vec<Diagnostic> {
         self.list.sort_by(|a, b| a.place.cmp(&b.place));
-        Err(self.list)
+        self.list
+    }
+
+    /// The problems as an error, if there are any.
+    pub(super) fn into_result(self) -> Result<(), Vec<Diagnostic>> {
+        if self.list.is_empty() { Ok(()) } else { Err(self.into_list()) }
     }
 }

@@ -5,7 +5,7 @@ use super::hpa::Hpas;
 use super::served::Asked;
 use super::values::{LATER_END, not_after_end};
 use crate::error::suggest;
-use crate::expectation::Timing;
+use crate::expectation::{AnyExpectation, Timing};
 use crate::raw::ScenarioFile;
 use crate::resolved::{
     Action, Expectation, ExpectedMetric, ExpectedSeries, NumberRange, QuantityRange, Since,
@@ -39,7 +39,7 @@ const WHATS: [&str; 8] = [
 /// restarts.
 pub(super) fn most_ticks(file: &ScenarioFile, until: Time, period: Span) -> Option<usize> {
     let periods = until.since_start().0.checked_div(period.0)?;
-    let of_one = usize::try_from(periods).ok()? + 1 + file.timeline.len();
+    let of_one = usize::try_from(periods).ok()? + 1 + file.hpa_events().count();
     Some(of_one.saturating_mul(file.hpas.len().max(1)))
 }
 
@@ -51,9 +51,10 @@ pub(super) fn resolve(
     most_ticks: Option<usize>,
     problems: &mut Problems,
 ) -> Vec<Expectation> {
-    let mut expectations = file.expect.clone();
-    for (index, expectation) in expectations.iter_mut().enumerate() {
-        let at = at.index(index);
+    let mut expectations = Vec::new();
+    for (index, expectation) in file.expect.iter().enumerate() {
+        let AnyExpectation::Hpa(expectation) = expectation else { continue };
+        let (mut expectation, at) = (expectation.clone(), at.index(index));
         expectation.line = at.line;
         if let Some(name) = &expectation.hpa {
             hpas.named(name, at.key("hpa"), problems);
@@ -64,13 +65,14 @@ pub(super) fn resolve(
             let what = "the HPA is ambiguous: the HPAs scale different targets";
             problems.hint(at.key(alone), what, hint);
         }
-        check_when(expectation, at, file.until, most_ticks, problems);
-        check_values(expectation, at, problems);
+        check_when(&mut expectation, at, file.until, most_ticks, problems);
+        check_values(&expectation, at, problems);
         let is_edit = |event: &TimelineEvent| matches!(event.action, Action::EditHpa(_));
         if !file.timeline.iter().any(is_edit) {
             let known = hpas.asked_of(expectation.hpa.as_deref());
             check_metrics(&expectation.metrics, &known, at.key("metrics"), problems);
         }
+        expectations.push(expectation);
     }
     expectations
 }

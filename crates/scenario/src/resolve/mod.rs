@@ -20,7 +20,7 @@ mod units;
 mod values;
 mod versions;
 mod vpa;
-pub mod with_vpa;
+mod with_vpa;
 pub mod workload;
 
 use self::cursor::{At, Problems};
@@ -32,10 +32,9 @@ pub use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
 pub use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod};
 pub use self::versions::{not_yet_served, served};
-pub use self::vpa::resolve as resolve_vpa;
 pub use self::vpa::{SingleVpa, single_vpa};
-use super::decode;
-use super::decode::Decoded;
+use super::autoscalers::Autoscalers;
+use super::decode::{self, Decoded};
 use super::error::{READS_MANIFESTS, similar};
 use super::expectation::Expectation;
 use super::kinds::API_VERSION;
@@ -43,7 +42,7 @@ use super::node::Node;
 use super::raw::ScenarioFile;
 use super::resolved::{Observed, Scenario};
 use super::syntax::Syntax;
-use super::vpa::is_vpa;
+use super::{AnyScenario, deprecated, hash, percent};
 use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::time::Span;
 
@@ -67,35 +66,74 @@ impl Reader<'_> {
 }
 
 /// Resolves a file.
-pub fn resolve(path: &str, root: &Node, read: Reader<'_>) -> Result<Scenario, Vec<Diagnostic>> {
-    check_kind(root).map_err(|problem| vec![problem])?;
-    if is_vpa(root) {
-        let what = "expected an HPA scenario, found a VPA scenario";
-        let hint = "`kube-lockstep run` and `predict` support both";
-        return Err(vec![At::root(root).problem(what, Some(hint.into()))]);
+pub fn resolve(
+    path: &str,
+    mut root: Node,
+    read: Reader<'_>,
+) -> Result<AnyScenario, Vec<Diagnostic>> {
+    check_kind(&root).map_err(|problem| vec![problem])?;
+    let autoscalers = Autoscalers::in_file(&root);
+    let renamed = deprecated::rename_fields(&mut root, autoscalers);
+    let notes = renamed.map_err(|problem| vec![problem])?;
+    let percentage_problems = percent::replace(&mut root, autoscalers);
+    let decoded = decode::decode_scenario::<ScenarioFile>(&root, autoscalers);
+    let Decoded { value: file, malformed } = match decoded {
+        Ok(decoded) => decoded,
+        Err(problem) => {
+            let mut problems = Problems::new(percentage_problems);
+            problems.add(problem);
+            return Err(problems.into_list());
+        }
+    };
+    let mut problems = Problems::new([percentage_problems, malformed].concat());
+    let at = At::root(&root);
+    head(&file, at, &mut problems);
+    let input = Input { path, file: &file, autoscalers, at, read };
+    let scenario = match autoscalers {
+        Autoscalers::Vpas => {
+            vpa::scenario(input, &mut problems).map(Box::new).map(AnyScenario::Vpa)
+        }
+        Autoscalers::Hpas => scenario(input, &mut problems).map(Box::new).map(AnyScenario::Hpa),
+        Autoscalers::HpasAndVpa => {
+            with_vpa::scenario(input, &mut problems).map(Box::new).map(AnyScenario::Hpa)
+        }
+    };
+    match (problems.into_list(), scenario) {
+        (problems, Some(mut scenario)) if problems.is_empty() => {
+            if let AnyScenario::Hpa(scenario) = &mut scenario {
+                scenario.notes.extend(notes);
+                scenario.hash = hash::of(scenario);
+            }
+            Ok(scenario)
+        }
+        (problems, None) if problems.is_empty() => {
+            let what = "a problem without a message: please report this file";
+            Err(vec![at.problem(what, None)])
+        }
+        (problems, _) => Err(problems),
     }
-    let decoded = decode::decode_all(root, decode::Nulls::Refused);
-    let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
-    let file: ScenarioFile = file;
-    let mut problems = Problems::new(malformed);
-    let at = At::root(root);
-    let scenario = scenario(path, &file, at, read, &mut problems);
-    problems.into_result()?;
-    scenario.ok_or_else(|| {
-        vec![at.problem("a problem without a message: please report this file", None)]
-    })
 }
 
-/// Resolves the scenario. After problems, the result is absent or incomplete.
-fn scenario(
-    path: &str,
-    file: &ScenarioFile,
-    at: At<'_>,
-    read: Reader<'_>,
-    problems: &mut Problems,
-) -> Option<Scenario> {
-    head(&file.requirement, file.upstream.as_deref(), at, problems);
-    let (flags, gates, gate_overrides) = controller::resolve(file, at, file.releases, problems);
+/// The file of a scenario.
+#[derive(Clone, Copy)]
+struct Input<'f> {
+    path: &'f str,
+    file: &'f ScenarioFile,
+    autoscalers: Autoscalers,
+    /// The root of the file.
+    at: At<'f>,
+    read: Reader<'f>,
+}
+
+/// Resolves the part of the HPAs. After problems, the result is absent or incomplete.
+fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
+    let Input { path, file, at, read, .. } = input;
+    require("workload", at, problems);
+    if at.key("workload").is_map() {
+        require("replicas", at.key("workload"), problems);
+    }
+    let releases = file.releases.kubernetes();
+    let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
     let target = hpas.as_ref().and_then(Hpas::target);
     let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
@@ -133,7 +171,7 @@ fn scenario(
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),
-        releases: file.releases,
+        releases,
         flags,
         explicit_flags: controller::given(file),
         gate_overrides,
@@ -225,12 +263,19 @@ fn check_kind(root: &Node) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-fn head(requirement: &str, upstream: Option<&str>, at: At<'_>, problems: &mut Problems) {
-    if requirement.trim().is_empty() {
+/// Adds a problem if a field is missing that only some scenarios require.
+fn require(field: &'static str, at: At<'_>, problems: &mut Problems) {
+    if at.key(field).node().is_none() {
+        problems.add_at(at, serde::de::Error::missing_field(field));
+    }
+}
+
+fn head(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) {
+    if file.requirement.trim().is_empty() {
         let hint = "state the requirement in one sentence";
         problems.hint(at.key("requirement"), "the requirement is empty", hint);
     }
-    let Some(upstream) = upstream else { return };
+    let Some(upstream) = &file.upstream else { return };
     let link = ["https://", "http://"].iter().find_map(|scheme| upstream.strip_prefix(scheme));
     if link.is_none_or(|link| link.is_empty() || link.contains(char::is_whitespace)) {
         let what = format!("expected a link, found {}", super::node::shorten(upstream));

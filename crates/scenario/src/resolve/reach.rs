@@ -30,12 +30,12 @@ impl Reach {
         max_replicas: Option<i32>,
         period: Span,
     ) -> Option<Reach> {
-        let initial = u64::try_from(file.workload.replicas).unwrap_or(0);
+        let initial = u64::try_from(file.workload.replicas()).unwrap_or(0);
         let replicas = file.timeline.iter().filter_map(requested_replicas);
         let replicas = replicas.chain([i64::from(max_replicas?)]);
         let largest =
             replicas.filter_map(|count| u64::try_from(count).ok()).fold(initial, u64::max);
-        let events = u64::try_from(file.timeline.len()).unwrap_or(u64::MAX);
+        let events = u64::try_from(file.hpa_events().count()).unwrap_or(u64::MAX);
         let hpas = u64::try_from(file.hpas.len().max(1)).unwrap_or(u64::MAX);
         Some(Reach { initial, largest, events, period, hpas })
     }

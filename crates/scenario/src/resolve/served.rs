@@ -219,7 +219,7 @@ fn no_usage(name: &str, reason: &'static str, metrics: &Metrics) -> Option<Missi
 /// Checks that a container, or the pod as a whole, requests a resource.
 fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<Missing> {
     let of_pods = workload.resources.iter().map(|resources| &resources.requests);
-    let init = workload.init_containers.iter().map(|container| &container.requests);
+    let init = workload.init_containers.detailed().iter().map(|container| &container.requests);
     let requests = workload.containers.iter().map(|container| &container.requests);
     if requests.chain(init).chain(of_pods).any(|requests| requests.contains_key(name)) {
         return None;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cursor::{At, Problems};
+use super::values::check_replicas;
 use crate::error::suggest;
 use crate::manifest::Reference;
 use crate::raw::ScenarioFile;
@@ -89,10 +90,7 @@ pub(super) fn others(
             unknown_kind(&typed.kind, at, problems);
             continue;
         }
-        if typed.replicas < 0 {
-            let what = format!("expected 0 or more replicas, found {}", typed.replicas);
-            problems.plain(at.key("replicas"), what);
-        }
+        check_replicas(typed.replicas, at.key("replicas"), problems);
         let name = &*typed.name;
         if workload.is_some_and(|workload| *workload.name == *name) {
             let what = format!("`{name}` is the name of the workload");

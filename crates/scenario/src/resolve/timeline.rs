@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::{At, Problems};
 use super::hpa::{Hpas, quantities};
 use super::reach::{Reach, check_reach};
-use super::values::{not_after_end, resource};
+use super::values::{check_replicas, not_after_end, resource};
 use super::workload::known_container;
 use super::{metadata, rolling_update};
 use crate::action::usual_reason;
@@ -14,7 +14,9 @@ use crate::error::suggest;
 use crate::manifest::Patch;
 use crate::node::NodeKind;
 use crate::raw::ScenarioFile;
-use crate::resolved::{Action, ActionScope, Metrics, OtherTarget, TimelineEvent, Workload};
+use crate::resolved::{
+    Action, ActionScope, Metrics, OtherTarget, QueryError, TimelineEvent, Workload,
+};
 use kube_autoscaler_models::api::ApiError;
 use kube_autoscaler_models::time::{Span, Time};
 
@@ -29,42 +31,73 @@ pub(super) struct ResolveContext<'s> {
     pub until: Time,
 }
 
+/// Resolves the events of HPAs and of what a VPA shares with them.
 pub(super) fn resolve(
     context: &ResolveContext<'_>,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<TimelineEvent> {
-    let mut events = context.file.timeline.clone();
-    for (index, event) in events.iter_mut().enumerate() {
-        let at = at.index(index);
-        event.line = at.line;
-        not_after_end(event.at, context.until, at.key("at"), problems);
-        let name = event.action.name();
-        if event.lasts.is_some() && !event.action.can_end() {
-            let hint = "remove `for`: the action happens once";
-            problems.hint(
-                at.key_position("for"),
-                format!("`for` does not apply to `{name}`"),
-                hint,
-            );
+    let mut events = Vec::new();
+    for (index, event) in context.file.timeline.iter().enumerate() {
+        if event.action.requires_vpa() {
+            continue;
         }
+        let (mut event, at) = (event.clone(), at.index(index));
+        check_fields(&mut event, context.until, at, problems);
         if event.new_pods {
-            check_new_pods(event, at, problems);
+            check_new_pods(&event, at, problems);
         }
         if event.during.is_some() {
-            check_during(context, event, at, problems);
+            check_during(context, &mut event, at, problems);
         }
         if matches!(event.action, Action::CacheLag(_)) {
             check_cache_lag(context, at.key_position("cacheLag"), problems);
         }
-        check_hpa(context, event, at, problems);
-        check_target(context, event, at, problems);
-        check_action(context, event, at.key(&name), problems);
+        check_hpa(context, &mut event, at, problems);
+        check_target(context, &mut event, at, problems);
+        let name = event.action.name();
+        check_action(context, &mut event, at.key(&name), problems);
+        events.push(event);
     }
     events.sort_by_key(|event| event.at);
     check_hpa_exists(&events, at, problems);
     restarts_are_apart(&events, at, problems);
     events
+}
+
+/// Sets the line of an event, and checks its time and the fields that apply only to some actions.
+pub(super) fn check_fields(
+    event: &mut TimelineEvent,
+    until: Time,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    event.line = at.line;
+    not_after_end(event.at, until, at.key("at"), problems);
+    let scope = event.action.scope();
+    let is_scaling = event.action.sets_replicas();
+    for (field, is_given, applies, reason) in [
+        ("for", event.lasts.is_some(), event.action.can_end(), "the action happens once"),
+        (
+            "hpa",
+            event.hpa.is_some(),
+            scope == ActionScope::Hpa,
+            "it applies only to editHpa, deleteHpa and createHpa",
+        ),
+        (
+            "vpa",
+            event.vpa.is_some(),
+            scope == ActionScope::Vpa,
+            "it applies only to editVpa, deleteVpa and createVpa",
+        ),
+        ("target", event.target.is_some(), is_scaling, "it applies only to scale"),
+    ] {
+        if is_given && !applies {
+            let what = format!("`{field}` does not apply to `{}`", event.action.name());
+            let hint = format!("remove `{field}`: {reason}");
+            problems.hint(at.key_position(field), what, hint);
+        }
+    }
 }
 
 /// Checks that restarts are at least 1 s apart. A controller that is stopped before its caches are
@@ -176,19 +209,14 @@ fn check_hpa(
     let hpas = context.hpas;
     let acts_on_an_hpa = event.action.scope() == ActionScope::Hpa;
     match &event.hpa {
-        Some(_) if !acts_on_an_hpa => {
-            let what = format!("`hpa` does not apply to `{}`", event.action.name());
-            let hint = "remove `hpa`: it applies only to editHpa, deleteHpa and createHpa";
-            problems.hint(at.key_position("hpa"), what, hint);
-        }
-        Some(name) => {
+        Some(name) if acts_on_an_hpa => {
             hpas.named(name, at.key("hpa"), problems);
         }
         None if acts_on_an_hpa && hpas.only().is_none() && !hpas.names().is_empty() => {
             let hint = format!("add `hpa: NAME`, one of {}", hpas.names());
             problems.hint(at, "the HPA is ambiguous: the scenario has several", hint);
         }
-        None => {}
+        _ => {}
     }
     if hpas.only().is_some() {
         event.hpa = None;
@@ -202,12 +230,7 @@ fn check_target(
     at: At<'_>,
     problems: &mut Problems,
 ) {
-    let Some(name) = &event.target else { return };
-    if !matches!(event.action, Action::Scale(_)) {
-        let what = format!("`target` does not apply to `{}`", event.action.name());
-        problems.hint(at.key_position("target"), what, "remove `target`: it applies only to scale");
-        return;
-    }
+    let Some(name) = event.target.as_ref().filter(|_| event.action.sets_replicas()) else { return };
     let Some(workload) = context.hpas.target() else { return };
     if workload.name == *name {
         event.target = None;
@@ -237,7 +260,7 @@ fn check_action(
         check_reach(set, context.reach, until, set_at, problems);
     }
     match &mut event.action {
-        Action::MetricsError(error)
+        Action::MetricsError(QueryError::Response(error))
         | Action::GetScaleError(error)
         | Action::UpdateScaleError(error)
         | Action::UpdateStatusError(error) => check_error(error, at, problems),
@@ -259,9 +282,7 @@ fn check_action(
         Action::RollingUpdate(update) => {
             rolling_update::check(update, context.workload, at, problems);
         }
-        Action::Scale(replicas) if *replicas < 0 => {
-            problems.plain(at, format!("expected 0 or more replicas, found {replicas}"));
-        }
+        Action::Scale(replicas) => check_replicas(*replicas, at, problems),
         Action::EditHpa(_) => check_edit(at, problems),
         _ => {}
     }

@@ -16,6 +16,13 @@ pub(super) fn not_after_end(time: Time, until: Time, at: At<'_>, problems: &mut 
     }
 }
 
+/// Checks a number of replicas.
+pub(super) fn check_replicas(replicas: i32, at: At<'_>, problems: &mut Problems) {
+    if replicas < 0 {
+        problems.plain(at, format!("expected 0 or more replicas, found {replicas}"));
+    }
+}
+
 /// Checks that a resource is `cpu` or `memory`.
 pub(super) fn resource(name: &str, at: At<'_>, problems: &mut Problems) {
     if !matches!(name, "cpu" | "memory") {

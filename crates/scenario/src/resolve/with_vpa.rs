@@ -2,69 +2,57 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
-use super::Reader;
+use super::Input;
 use super::cursor::{At, Problems};
-use super::vpa::{Component, flag_text, resolve_with_file};
-use crate::decode;
-use crate::decode::Decoded;
+use super::vpa::{self, Component};
 use crate::diagnostic::Diagnostic;
 use crate::node::{Node, NodeKind, Scalar};
 use crate::resolved::{Scenario, Workload};
-use crate::split;
 use crate::vpa::VpaScenario;
-use crate::with_vpa::{UpdaterSettings, VpaPart, WithVpa};
+use crate::with_vpa::WithVpa;
 use kube_autoscaler_models::rules::{InPlaceMode, VpaRelease};
 use kube_autoscaler_models::selector::Selector;
 use kube_autoscaler_models::vpa::updater::UpdaterFlags;
 use kube_autoscaler_models::vpa::{UpdateMode, VerticalPodAutoscaler};
 
-/// The fields that a scenario of the recommender alone does not have.
-const OWN: [&str; 2] = ["vpaRelease", "updater"];
-
-/// Resolves the part that `split::take_vpa` returns. `init_containers`: those of the workload,
-/// which the part does not contain.
-pub fn resolve(
-    path: &str,
-    part: &Node,
-    init_containers: &[String],
-    read: Reader<'_>,
-) -> Result<WithVpa, Vec<Diagnostic>> {
-    let mut of_recommender = part.clone();
-    if let NodeKind::Map(entries) = &mut of_recommender.kind {
-        entries.retain(|(key, _)| !OWN.contains(&key.text.as_str()));
+/// Resolves a scenario with an HPA and a VPA.
+pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
+    let scenario = super::scenario(input, problems);
+    let vpa = resolve(input, problems);
+    let (mut scenario, mut vpa) = (scenario?, vpa?);
+    if problems.len() == 0 {
+        check_target(&vpa.recommender, &scenario, input.at.key("vpa"), problems);
+        check_edits_of_targets(input.at.key("timeline"), problems);
     }
-    let at = At::root(part);
-    let mut problems = Problems::new(Vec::new());
-    if part.entry("vpas").is_some() {
+    complete(&mut vpa, &scenario);
+    scenario.notes.extend(vpa.recommender.notes.iter().cloned());
+    scenario.vpa = Some(Arc::new(vpa));
+    Some(scenario)
+}
+
+/// Resolves the VPA, its recommender and its updater.
+fn resolve(input: Input<'_>, problems: &mut Problems) -> Option<WithVpa> {
+    let Input { file, at, .. } = input;
+    if !file.vpas.is_empty() {
         let what = "a scenario with an HPA can have only one VPA";
         problems.hint(at.key_position("vpas"), what, "replace `vpas` with `vpa`, for one VPA");
     }
-    let given = release(at.key("vpaRelease"), &mut problems);
-    let release = given.unwrap_or(VpaRelease::NEWEST);
-    let settings = decoded::<UpdaterSettings>(at.key("updater"), &mut problems).unwrap_or_default();
-    let updater = updater(&settings, at.key("updater").key("flags"), &mut problems);
-    let resolved = resolve_with_file(path, &of_recommender, init_containers, read);
-    if let Ok((recommender, _)) = &resolved {
-        check_flags(recommender, release, at, &mut problems);
-        check_modes(recommender, release, at, &mut problems);
-        UPDATER.check_runs(recommender.until, updater.updater_interval, at, &mut problems);
+    let release = file.vpa_release.unwrap_or(VpaRelease::NEWEST);
+    let mut updater = UpdaterFlags::default();
+    let flags = at.key("updater").key("flags");
+    UPDATER.set_flags(&file.updater.flags, flags, problems, |name, text| updater.set(name, &text));
+    let before = problems.len();
+    let recommender = vpa::scenario(input, problems)?;
+    if problems.len() == before {
+        check_flags(&recommender, release, at, problems);
+        check_modes(&recommender, release, at, problems);
+        UPDATER.check_runs(recommender.until, updater.updater_interval, at, problems);
     }
-    let own = problems.into_result();
-    match (own, resolved) {
-        (Ok(()), Ok((recommender, file))) => Ok(WithVpa {
-            recommender: Arc::new(recommender),
-            release,
-            updater,
-            file: VpaPart::new(file, given, settings),
-        }),
-        (own, resolved) => Err(own.err().into_iter().chain(resolved.err()).flatten().collect()),
-    }
+    Some(WithVpa { recommender: Arc::new(recommender), release, updater, file: file.clone() })
 }
 
 /// Adds what the HPA's part of the scenario determines.
-pub fn complete(with: &mut WithVpa, scenario: &Scenario) {
+fn complete(with: &mut WithVpa, scenario: &Scenario) {
     let spec = &scenario.workload.spec;
     let recommender = Arc::make_mut(&mut with.recommender);
     recommender.workload.init_containers =
@@ -84,24 +72,6 @@ pub fn complete(with: &mut WithVpa, scenario: &Scenario) {
                     recommender treats them as different pods; in a cluster, they keep their names";
         recommender.notes.push(Diagnostic::new(what));
     }
-}
-
-/// Checks the VPA against the HPA's part of the scenario: `of_hpa` and `of_vpa` are their files.
-pub fn check(with: &WithVpa, scenario: &Scenario, of_hpa: &Node, of_vpa: &Node) -> Vec<Diagnostic> {
-    let mut problems = Problems::new(Vec::new());
-    let at = At::root(of_vpa);
-    check_target(&with.recommender, scenario, at.key("vpa"), &mut problems);
-    check_edits_of_targets(at.key("timeline"), &mut problems);
-    if let Some((_, Node { kind: NodeKind::List(events), .. })) = of_hpa.entry("timeline") {
-        let found = |event| split::EVENTS_WITHOUT_VPA.into_iter().map(move |name| (event, name));
-        let found = events.iter().flat_map(found);
-        for (event, name) in found.filter(|(event, name)| event.entry(name).is_some()) {
-            let what = format!("`{name}` is not supported in a scenario with a VPA");
-            let at = At::root(event).key_position(name);
-            problems.hint(at, what, "remove the event, or the VPA");
-        }
-    }
-    problems.into_result().err().unwrap_or_default()
 }
 
 /// The release of the recommender must have the flags.
@@ -202,55 +172,9 @@ fn check_edits_of_targets(timeline: At<'_>, problems: &mut Problems) {
     }
 }
 
-/// The release of the recommender, if the file names one.
-fn release(at: At<'_>, problems: &mut Problems) -> Option<VpaRelease> {
-    let node = at.node()?;
-    let text = if let NodeKind::Scalar { text, .. } = &node.kind { text.as_str() } else { "" };
-    match text.parse::<VpaRelease>() {
-        Ok(release) => Some(release),
-        Err(why) => {
-            let hint = match format!("vpa-{text}").parse::<VpaRelease>() {
-                Ok(meant) => format!("did you mean {meant}?"),
-                Err(_) => format!("for example {}", VpaRelease::NEWEST),
-            };
-            problems.hint(at, why, hint);
-            None
-        }
-    }
-}
-
 const UPDATER: Component = Component {
     name: "updater",
     interval: "updater-interval",
     flags: &UpdaterFlags::NAMES,
     unsupported: UpdaterFlags::unsupported,
 };
-
-fn updater(settings: &UpdaterSettings, at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
-    let mut flags = UpdaterFlags::default();
-    for (name, value) in &settings.flags {
-        let Some(text) = flag_text(name, value, at, problems) else { continue };
-        let known = name.trim_start_matches('-');
-        match flags.set(known, &text) {
-            Ok(()) => {}
-            Err(_) if !UpdaterFlags::NAMES.contains(&known) => {
-                problems.add(UPDATER.unknown_flag(known, at.key_position(name)));
-            }
-            Err(why) => problems.plain(at.key(name), why),
-        }
-    }
-    flags
-}
-
-fn decoded<T: DeserializeOwned>(at: At<'_>, problems: &mut Problems) -> Option<T> {
-    match decode::decode_all(at.node()?, decode::Nulls::Refused) {
-        Ok(Decoded { value, malformed }) => {
-            malformed.into_iter().for_each(|problem| problems.add(problem));
-            Some(value)
-        }
-        Err(problem) => {
-            problems.add(problem);
-            None
-        }
-    }
-}

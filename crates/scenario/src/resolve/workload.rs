@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cursor::{At, Problems};
 use super::target::Target;
+use super::values::check_replicas;
 use crate::defaults::{AGE, APP};
 use crate::error::suggest;
 use crate::raw::Workload as TypedWorkload;
@@ -18,18 +19,12 @@ pub(super) fn resolve(
     target: Option<&Target>,
     problems: &mut Problems,
 ) -> Option<Workload> {
-    if typed.replicas < 0 {
-        let what = format!("expected 0 or more replicas, found {}", typed.replicas);
-        problems.plain(at.key("replicas"), what);
-    }
+    check_replicas(typed.replicas(), at.key("replicas"), problems);
     let spec = pod_spec(typed, at, problems);
     let age = typed.age.unwrap_or(AGE);
     check_startup(typed.startup, at.key("startup"), problems);
     check_pods(typed, at.key("pods"), problems);
-    if let Some(replicas) = typed.status_replicas.filter(|replicas| *replicas < 0) {
-        let what = format!("expected 0 or more replicas, found {replicas}");
-        problems.plain(at.key("statusReplicas"), what);
-    }
+    check_replicas(typed.status_replicas.unwrap_or(0), at.key("statusReplicas"), problems);
     let target = with_plural(target?.clone(), typed.plural.as_deref(), at, problems);
     let mut labels = typed.labels.clone();
     if labels.is_empty() {
@@ -43,7 +38,7 @@ pub(super) fn resolve(
         kind,
         resource,
         name,
-        replicas: typed.replicas,
+        replicas: typed.replicas(),
         quota: typed.quota,
         selector,
         labels,
@@ -89,7 +84,8 @@ fn with_plural(
 
 /// The containers with usage: the containers that run as long as the pod.
 pub fn running(typed: &TypedWorkload) -> Vec<&str> {
-    let sidecars = typed.init_containers.iter().filter(|init| init.restart_policy.is_some());
+    let sidecars =
+        typed.init_containers.detailed().iter().filter(|init| init.restart_policy.is_some());
     let sidecars = sidecars.map(|init| init.name.as_str());
     match typed.containers.as_slice() {
         [] => std::iter::once(APP).chain(sidecars).collect(),
@@ -108,7 +104,7 @@ pub(super) fn known_container(
     if known.contains(&name) {
         return;
     }
-    if workload.init_containers.iter().any(|init| init.name == name) {
+    if workload.init_containers.detailed().iter().any(|init| init.name == name) {
         let what =
             format!("the init container `{name}` has no usage: it ends before the others start");
         let hint = "add `restartPolicy: Always` to the init container: a sidecar has usage";
@@ -135,8 +131,8 @@ fn pod_spec(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) -> PodSp
         check_resources(container, at, problems);
         containers.push(container.to_api());
     }
-    let mut init_containers = Vec::with_capacity(typed.init_containers.len());
-    for (index, container) in typed.init_containers.iter().enumerate() {
+    let mut init_containers = Vec::new();
+    for (index, container) in typed.init_containers.detailed().iter().enumerate() {
         let at = at.key("initContainers").index(index);
         name_of(&container.name, &mut names, at, problems);
         check_names(&container.requests, at.key("requests"), problems);
@@ -202,7 +198,7 @@ fn check_pods(typed: &TypedWorkload, at: At<'_>, problems: &mut Problems) {
         if let Some(startup) = of.startup {
             check_startup(startup, at.key("startup"), problems);
         }
-        let initial = u32::try_from(typed.replicas).unwrap_or(0);
+        let initial = u32::try_from(typed.replicas()).unwrap_or(0);
         if let (Some(_), PodSet::Ordinals(ranges)) = (of.age, &of.pods)
             && ranges.iter().any(|(_, last)| *last >= initial)
         {

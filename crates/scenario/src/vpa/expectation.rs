@@ -12,7 +12,8 @@ use super::expected_checkpoint::{ApiTime, ExpectedCheckpoint};
 use super::releases::VpaReleaseRange;
 use crate::diagnostic::Diagnostic;
 use crate::expectation::Timing;
-use crate::hints::HintOnFields;
+use crate::known_fields::FieldRule;
+use crate::known_fields::Requirement::Never;
 use crate::resolved::{Between, When};
 use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Status, TextOrMap};
 use kube_autoscaler_models::quantity::Quantity;
@@ -135,16 +136,13 @@ impl VpaValue {
 }
 
 impl VpaExpectation {
-    pub(crate) const HINTS: &'static [HintOnFields] = &[
-        HintOnFields {
-            fields: &["cpu", "memory"],
-            hint: "did you mean `target: {cpu: …, memory: …}`?",
-        },
-        HintOnFields {
-            fields: &["replicas", "desiredReplicas", "currentReplicas"],
-            hint: "a VPA does not change the replicas: remove the field; if the scenario also has \
-                   an HPA, write a separate expectation for its replicas",
-        },
+    pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(Never, &["cpu", "memory"])
+            .hint("did you mean `target: {cpu: …, memory: …}`?"),
+        FieldRule::new(Never, &["replicas", "desiredReplicas", "currentReplicas"]).hint(
+            "a VPA does not change the replicas: remove the field; if the scenario also has an \
+             HPA, write a separate expectation for its replicas",
+        ),
     ];
 
     /// The expected amounts.

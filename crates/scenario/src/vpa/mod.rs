@@ -8,7 +8,6 @@ mod expected_checkpoint;
 pub mod manifest;
 pub mod raw;
 mod releases;
-pub mod timeline;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,13 +20,8 @@ pub(super) use self::expected_checkpoint::ApiTime;
 pub use self::expected_checkpoint::{ExpectedCheckpoint, ExpectedHistogram};
 pub use self::raw::{CheckpointManifest, History, VpaWorkload};
 pub use self::releases::VpaReleaseRange;
-pub use self::timeline::{
-    LateMetrics, OomKillOfPods, OomSeen, PodEviction, PodsEdit, Relabel, VpaAction,
-    VpaTimelineEvent,
-};
-use super::node::Node;
 use super::releases::for_others;
-use super::resolved::Metrics;
+use super::resolved::{Metrics, TimelineEvent};
 use crate::diagnostic::Diagnostic;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::rules::VpaRelease;
@@ -78,7 +72,7 @@ pub struct VpaScenario {
     /// The samples before the start.
     pub history: Option<History>,
     /// The events, sorted by time.
-    pub timeline: Vec<VpaTimelineEvent>,
+    pub timeline: Vec<TimelineEvent>,
     /// The end.
     pub until: Time,
     /// The expectations.
@@ -146,10 +140,4 @@ impl VpaScenario {
     pub fn expects(&self, expected: &VpaExpectation, release: VpaRelease) -> bool {
         self.releases.contains(release) && expected.releases.contains(release)
     }
-}
-
-/// Returns true if the file is a scenario of the recommender alone.
-pub fn is_vpa(root: &Node) -> bool {
-    let has = |name: &str| root.entry(name).is_some();
-    ["vpa", "vpas", "script"].into_iter().any(has) && !["hpa", "hpas"].into_iter().any(has)
 }

@@ -1,47 +1,14 @@
 //! Ranges of releases of the Vertical Pod Autoscaler: `vpa-1.8`, `>=vpa-1.8`, `<=vpa-1.7`.
 
-use std::fmt;
-
 use schemars::{Schema, json_schema};
 
 use crate::diagnostic::Diagnostic;
+use crate::releases::ReleaseRange;
 use crate::text::{Form, malformed, text_only};
 use kube_autoscaler_models::rules::VpaRelease;
 
-/// The releases that a scenario or an expectation applies to, both ends inclusive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct VpaReleaseRange {
-    /// The oldest release. None: no lower bound.
-    pub from: Option<VpaRelease>,
-    /// The newest release. None: no upper bound.
-    pub to: Option<VpaRelease>,
-}
-
-impl VpaReleaseRange {
-    /// Returns true if the range contains the release.
-    #[must_use]
-    pub fn contains(&self, release: VpaRelease) -> bool {
-        self.from.is_none_or(|from| from <= release) && self.to.is_none_or(|to| release <= to)
-    }
-
-    /// Returns true if the range contains all releases.
-    #[must_use]
-    pub fn is_all(&self) -> bool {
-        self.from.is_none() && self.to.is_none()
-    }
-}
-
-/// `vpa-1.8`, `>=vpa-1.8`, `all releases`.
-impl fmt::Display for VpaReleaseRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.from, self.to) {
-            (None, None) => f.write_str("all releases"),
-            (Some(from), None) => write!(f, ">={from}"),
-            (None, Some(to)) => write!(f, "<={to}"),
-            (Some(from), Some(_)) => write!(f, "{from}"),
-        }
-    }
-}
+/// The releases of the VPA that a scenario or an expectation applies to.
+pub type VpaReleaseRange = ReleaseRange<VpaRelease>;
 
 /// A range of releases of the Vertical Pod Autoscaler.
 impl Form for VpaReleaseRange {

@@ -19,7 +19,7 @@ use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
 use super::usage::{Hidden, Usage, own_sampled_at, sampled_at, without};
 use kube_autoscaler_models::api::ContainerMetrics;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::resolved::{Action, Sampling, Scenario};
+use kube_lockstep_scenario::resolved::{Action, QueryError, Sampling, Scenario};
 
 /// The last published state.
 #[derive(Clone, Debug)]
@@ -449,7 +449,9 @@ fn faults(simulation: &WorldSimulation) -> Faults {
     let mut faults = Faults::default();
     for action in simulation.disturbances() {
         match action {
-            Action::MetricsError(error) => faults.list_pod_metrics = Some(error.clone()),
+            Action::MetricsError(QueryError::Response(error)) => {
+                faults.list_pod_metrics = Some(error.clone());
+            }
             Action::GetScaleError(error) => faults.get_scale = Some(error.clone()),
             Action::UpdateScaleError(error) => faults.update_scale = Some(error.clone()),
             Action::UpdateStatusError(error) => faults.update_status = Some(error.clone()),

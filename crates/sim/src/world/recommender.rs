@@ -16,8 +16,11 @@ use kube_autoscaler_models::vpa::{
     ObjectName, ObservedOom, OomKill, Pod, PodContainer, PodHistory, PodMetrics, Script,
     ScriptStep, Start, Target, Terminated,
 };
-use kube_lockstep_scenario::resolved::{Exception, PodSet, ResourceUsage, Signal, UsageSource};
-use kube_lockstep_scenario::vpa::{OomSeen, PodsEdit, VpaAction, VpaScenario, VpaTimelineEvent};
+use kube_lockstep_scenario::resolved::{
+    Action, Exception, OomSeen, PodSet, PodsEdit, QueryError, ResourceUsage, Signal, TimelineEvent,
+    UsageSource,
+};
+use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The changes of the cluster in a scenario. All changes at or before a run of the recommender are
 /// visible in it; a restart follows a run of the same time.
@@ -81,7 +84,7 @@ struct Change<'s> {
     at: Time,
     /// The index of the event.
     index: usize,
-    event: &'s VpaTimelineEvent,
+    event: &'s TimelineEvent,
     ends: bool,
 }
 
@@ -98,7 +101,7 @@ impl<'s> Changes<'s> {
         let mut changes = Vec::new();
         let mut restarts = Vec::new();
         for (index, event) in scenario.timeline.iter().enumerate() {
-            if matches!(event.action, VpaAction::RestartRecommender(_)) {
+            if matches!(event.action, Action::RestartRecommender(_)) {
                 restarts.push(event.at);
                 continue;
             }
@@ -257,28 +260,28 @@ impl<'s> World<'s> {
             out.extend(change.event.change.clone());
         }
         match &change.event.action {
-            VpaAction::TargetDeleted(_) if change.ends => {
+            Action::TargetDeleted(_) if change.ends => {
                 out.push(ClusterChange::SetTarget(self.target()));
             }
-            VpaAction::TargetDeleted(_) => out.push(ClusterChange::DeleteTarget(self.target())),
+            Action::TargetDeleted(_) => out.push(ClusterChange::DeleteTarget(self.target())),
             _ if change.ends => {}
-            VpaAction::Scale(replicas) => self.scale(*replicas, at, out),
-            VpaAction::PodsDeleted(set) => {
+            Action::Scale(replicas) => self.scale(*replicas, at, out),
+            Action::PodsDeleted(set) => {
                 for ordinal in self.select(set) {
                     self.delete(ordinal, out);
                     let new = self.create(Some(at));
                     out.push(ClusterChange::SetPod(self.pod(new)));
                 }
             }
-            VpaAction::PodsSucceeded(set) => {
+            Action::PodsSucceeded(set) => {
                 self.change(set, out, |pod| pod.phase = PodPhase::Succeeded);
             }
-            VpaAction::PodsFailed(set) => self.change(set, out, |pod| pod.phase = PodPhase::Failed),
-            VpaAction::Relabel(relabel) => {
+            Action::PodsFailed(set) => self.change(set, out, |pod| pod.phase = PodPhase::Failed),
+            Action::Relabel(relabel) => {
                 let labels = Labels::new(relabel.labels.clone());
                 self.change(&relabel.pods, out, |pod| pod.labels = labels.clone());
             }
-            VpaAction::EditPods(edit) => self.edit(edit, out),
+            Action::EditPods(edit) => self.edit(edit, out),
             action => self.apply_oom(action, at, out),
         }
     }
@@ -297,9 +300,9 @@ impl<'s> World<'s> {
         });
     }
 
-    fn apply_oom(&mut self, action: &VpaAction, at: Time, out: &mut Vec<ClusterChange>) {
+    fn apply_oom(&mut self, action: &Action, at: Time, out: &mut Vec<ClusterChange>) {
         match action {
-            VpaAction::OomKill(kill) => {
+            Action::OomKill(kill) => {
                 let index = self.container_index(kill.container.as_deref());
                 let finished_at = self.absolute(at).plus(Span(-kill.age.0)).truncate_to_second();
                 let end = Terminated { reason: "OOMKilled".to_owned(), finished_at };
@@ -317,7 +320,7 @@ impl<'s> World<'s> {
                     }
                 });
             }
-            VpaAction::Evict(eviction) => {
+            Action::Evict(eviction) => {
                 let container = eviction.container.clone().unwrap_or_default();
                 let kill = OomKill {
                     at: self.absolute(at).truncate_to_second(),
@@ -358,10 +361,10 @@ impl<'s> World<'s> {
     }
 
     /// Creates pods, or deletes the newest. Pods that have ended do not count.
-    fn scale(&mut self, replicas: u32, at: Time, out: &mut Vec<ClusterChange>) {
+    fn scale(&mut self, replicas: i32, at: Time, out: &mut Vec<ClusterChange>) {
         let live = self.pods.iter().filter(|(_, pod)| pod.phase == PodPhase::Running);
         let live: Vec<u32> = live.map(|(ordinal, _)| *ordinal).collect();
-        let desired = usize::try_from(replicas).unwrap_or(usize::MAX);
+        let desired = usize::try_from(replicas).unwrap_or(0);
         for ordinal in live.iter().skip(desired) {
             self.delete(*ordinal, out);
         }
@@ -376,15 +379,15 @@ impl<'s> World<'s> {
     }
 
     /// The events in effect at a time.
-    fn active(&self, at: Time) -> impl Iterator<Item = &'s VpaTimelineEvent> {
+    fn active(&self, at: Time) -> impl Iterator<Item = &'s TimelineEvent> {
         self.scenario.timeline.iter().filter(move |event| event.is_active(at))
     }
 
     /// The response of the metrics API at a time.
     fn metrics(&self, at: Time) -> Result<Arc<Vec<PodMetrics>>, String> {
         for event in self.active(at) {
-            if let VpaAction::MetricsError(error) = &event.action {
-                return Err(error.clone());
+            if let Action::MetricsError(QueryError::Text(error)) = &event.action {
+                return Err(error.to_string());
             }
         }
         let pods = self.pods.keys().filter_map(|ordinal| self.sample(*ordinal, at));
@@ -406,9 +409,9 @@ impl<'s> World<'s> {
         let (mut now, mut late) = (at, Span::ZERO);
         for event in self.active(at) {
             match &event.action {
-                VpaAction::MetricsMissing(set) if contains(set, ordinal) => return None,
-                VpaAction::MetricsStale(set) if contains(set, ordinal) => now = now.min(event.at),
-                VpaAction::MetricsLate(it) if contains(&it.pods, ordinal) => late = it.by,
+                Action::MetricsMissing(set) if contains(set, ordinal) => return None,
+                Action::MetricsStale(set) if contains(set, ordinal) => now = now.min(event.at),
+                Action::MetricsLate(it) if contains(&it.pods, ordinal) => late = it.by,
                 _ => {}
             }
         }
@@ -435,10 +438,10 @@ impl<'s> World<'s> {
         let usage = self.containers(ordinal).enumerate().filter_map(|(index, name)| {
             let gone = |resource: &str| {
                 self.active(now).any(|event| match &event.action {
-                    VpaAction::ContainerMetricsMissing(of) => {
+                    Action::ContainerMetricsMissing(of) => {
                         contains(&of.pods, ordinal) && of.container == *name
                     }
-                    VpaAction::ResourceMissing(of) => {
+                    Action::ResourceMissing(of) => {
                         contains(&of.pods, ordinal) && &*of.resource == resource
                     }
                     _ => false,

@@ -16,8 +16,10 @@ use kube_autoscaler_models::vpa::{
     ClusterChange, ContainerState, ContainerStatus, ContainerUsage, GoTime, Labels, ObjectName,
     ObservedOom, OomKill, Pod, PodContainer, PodMetrics, ScriptStep, Start, Target, Terminated,
 };
-use kube_lockstep_scenario::resolved::{PodSet, Scenario, WithVpa};
-use kube_lockstep_scenario::vpa::{OomKillOfPods, OomSeen, PodEviction, VpaAction, VpaScenario};
+use kube_lockstep_scenario::resolved::{
+    Action, OomKillOfPods, OomSeen, PodEviction, PodSet, Scenario, WithVpa,
+};
+use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The recommender's view of the cluster.
 #[derive(Clone, Debug)]
@@ -248,9 +250,9 @@ impl RecommenderView {
                 self.unmatched.push(index);
             }
             match &event.action {
-                VpaAction::RestartRecommender(_) => restarts = true,
-                VpaAction::OomKill(kill) => self.oom_kill(kill, event.at, simulation),
-                VpaAction::Evict(eviction) => self.evict(eviction, event.at, simulation),
+                Action::RestartRecommender(_) => restarts = true,
+                Action::OomKill(kill) => self.oom_kill(kill, event.at, simulation),
+                Action::Evict(eviction) => self.evict(eviction, event.at, simulation),
                 // The other actions are changes of objects, or those of the HPA's world.
                 _ => {}
             }

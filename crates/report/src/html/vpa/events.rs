@@ -10,8 +10,8 @@ use crate::html::lane::Marked;
 use crate::html::plain;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ClusterChange, ObjectName};
-use kube_lockstep_scenario::resolved::PodSet;
-use kube_lockstep_scenario::vpa::{VpaAction, VpaScenario, VpaTimelineEvent};
+use kube_lockstep_scenario::resolved::{Action, ActionScope, TimelineEvent};
+use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::PodChange;
 
 /// The times to mark in each chart.
@@ -53,10 +53,10 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
     Marks { changes, kills, first_difference }
 }
 
-fn kill(event: &VpaTimelineEvent, scenario: &VpaScenario) -> Option<Kill> {
+fn kill(event: &TimelineEvent, scenario: &VpaScenario) -> Option<Kill> {
     let container = match &event.action {
-        VpaAction::OomKill(kill) => kill.container.as_ref(),
-        VpaAction::Evict(eviction) => eviction.container.as_ref(),
+        Action::OomKill(kill) => kill.container.as_ref(),
+        Action::Evict(eviction) => eviction.container.as_ref(),
         _ => return None,
     };
     Some(Kill { at: event.at, container: container_of(scenario, container) })
@@ -99,26 +99,17 @@ fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
     })
 }
 
-fn class(action: &VpaAction) -> &'static str {
-    match action {
-        VpaAction::Scale(_)
-        | VpaAction::PodsDeleted(_)
-        | VpaAction::PodsSucceeded(_)
-        | VpaAction::PodsFailed(_)
-        | VpaAction::Relabel(_)
-        | VpaAction::EditPods(_) => PODS,
-        VpaAction::EditVpa(_)
-        | VpaAction::DeleteVpa(_)
-        | VpaAction::CreateVpa(_)
-        | VpaAction::SetCheckpoint(_)
-        | VpaAction::DeleteCheckpoint(_)
-        | VpaAction::RestartRecommender(_) => EDIT,
+fn class(action: &Action) -> &'static str {
+    match action.scope() {
+        ActionScope::Pods if !matches!(action, Action::OomKill(_) | Action::Evict(_)) => PODS,
+        ActionScope::Target if action.sets_replicas() => PODS,
+        ActionScope::Vpa | ActionScope::Recommender => EDIT,
         _ => FAULT,
     }
 }
 
 /// The action in plain words, in one line; `None` if it concerns another VPA.
-fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
+fn text(event: &TimelineEvent, vpa: &ObjectName) -> Option<String> {
     let is_own = match &event.change {
         Some(ClusterChange::SetVpa(set)) => set.metadata.name == *vpa,
         Some(ClusterChange::DeleteVpa(name)) => name == vpa,
@@ -128,55 +119,10 @@ fn text(event: &VpaTimelineEvent, vpa: &ObjectName) -> Option<String> {
     if !is_own {
         return None;
     }
-    let of = |set: &PodSet, one: &str, several: &str| {
-        format!("{} {}", plain::pods(set), plain::verb(set, one, several))
-    };
-    Some(match &event.action {
-        VpaAction::OomKill(it) => {
-            let what = container_in(it.container.as_ref());
-            format!("OOM kill of {what}{}", plain::pods(&it.pods))
+    Some(match &event.change {
+        Some(ClusterChange::SetCheckpoint(it)) => {
+            format!("checkpoint {} is written", it.metadata.name)
         }
-        VpaAction::Evict(it) => {
-            let what = container_in(it.container.as_ref());
-            format!("eviction of {what}{}", plain::pods(&it.pods))
-        }
-        VpaAction::Scale(replicas) => {
-            format!("the target is scaled to {}", counted(*replicas as usize, "replica"))
-        }
-        VpaAction::PodsDeleted(pods) => of(pods, "is deleted", "are deleted"),
-        VpaAction::PodsSucceeded(pods) => of(pods, "completes", "complete"),
-        VpaAction::PodsFailed(pods) => of(pods, "fails", "fail"),
-        VpaAction::Relabel(it) => of(&it.pods, "gets other labels", "get other labels"),
-        VpaAction::EditPods(it) => of(&it.pods, "is edited", "are edited"),
-        VpaAction::MetricsMissing(pods) => of(pods, "has no metrics", "have no metrics"),
-        VpaAction::MetricsStale(pods) => of(pods, "has stale metrics", "have stale metrics"),
-        VpaAction::MetricsLate(it) => {
-            format!("metrics of {} are late by {}", plain::pods(&it.pods), it.by)
-        }
-        VpaAction::MetricsError(error) => format!("the metrics API fails: {error}"),
-        VpaAction::ContainerMetricsMissing(it) => {
-            let has = of(&it.pods, "has", "have");
-            format!("{has} no metrics of container {}", it.container)
-        }
-        VpaAction::ResourceMissing(it) => {
-            format!("{} no {} usage", of(&it.pods, "has", "have"), it.resource)
-        }
-        VpaAction::TargetDeleted(_) => "the target is deleted".to_owned(),
-        VpaAction::EditVpa(_) => "the VPA is edited".to_owned(),
-        VpaAction::CreateVpa(_) => "the VPA is created".to_owned(),
-        VpaAction::DeleteVpa(_) => "the VPA is deleted".to_owned(),
-        VpaAction::SetCheckpoint(_) => match &event.change {
-            Some(ClusterChange::SetCheckpoint(it)) => {
-                format!("checkpoint {} is written", it.metadata.name)
-            }
-            _ => return None,
-        },
-        VpaAction::DeleteCheckpoint(name) => format!("checkpoint {name} is deleted"),
-        VpaAction::RestartRecommender(_) => "the recommender restarts".to_owned(),
+        _ => plain::action(&event.action),
     })
-}
-
-/// `app in `; empty without a container.
-fn container_in(container: Option<&Arc<str>>) -> String {
-    container.map(|container| format!("{container} in ")).unwrap_or_default()
 }

@@ -27,8 +27,9 @@ use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ObjectName, Snapshot};
 use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::resolved::TimelineEvent;
 use kube_lockstep_scenario::resolved::Timestamp;
-use kube_lockstep_scenario::vpa::{VpaScenario, VpaTimelineEvent};
+use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::compare::Controller;
 use kube_lockstep_sim::run::recommender::{
     ChartedRun, FreeRecommenderRun, charted_recommender_run,
@@ -107,7 +108,7 @@ impl<'a> VpaRun<'a> {
     }
 
     /// The events that have an effect.
-    fn events(&self) -> impl Iterator<Item = &'a VpaTimelineEvent> {
+    fn events(&self) -> impl Iterator<Item = &'a TimelineEvent> {
         let all = self.scenario.timeline.iter().enumerate();
         all.filter(|(index, _)| !self.model.run.unmatched.contains(index)).map(|(_, event)| event)
     }

@@ -4,7 +4,8 @@ use super::super::cursor::{At, Problems};
 use super::super::expect::{RunEnd, check_timing, reversed};
 use super::timeline::{Context, container, named};
 use crate::error::suggest;
-use crate::vpa::raw::VpaScenarioFile;
+use crate::expectation::AnyExpectation;
+use crate::raw::ScenarioFile;
 use crate::vpa::{AmountRange, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::BUCKETS;
@@ -36,16 +37,17 @@ const OF_NO_VPA: [&str; 4] = ["checkpoints", "samples", "checkpointStatus", "log
 /// have a recommendation.
 pub(super) fn resolve(
     context: &Context<'_>,
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     containers: &[&str],
     most_runs: i64,
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<VpaExpectation> {
-    let mut expectations = file.expect.clone();
-    for (index, expectation) in expectations.iter_mut().enumerate() {
+    let mut expectations = Vec::new();
+    for (index, mut expectation) in on_vpas(file) {
         let at = at.index(index);
-        if check(expectation, file.until, most_runs, at, problems) || expectation.vpa.is_some() {
+        if check(&mut expectation, file.until, most_runs, at, problems) || expectation.vpa.is_some()
+        {
             let vpa = named(expectation.vpa.as_ref(), context.vpas, at, problems);
             expectation.vpa = vpa.map(|vpa| vpa.name().clone());
         }
@@ -61,8 +63,18 @@ pub(super) fn resolve(
         for (index, name) in expectation.containers.iter().flatten().enumerate() {
             check_container(name, containers, at.key("containers").index(index), problems);
         }
+        expectations.push(expectation);
     }
     expectations
+}
+
+/// The expectations on VPAs, with their indices.
+fn on_vpas(file: &ScenarioFile) -> impl Iterator<Item = (usize, VpaExpectation)> {
+    let all = file.expect.iter().enumerate();
+    all.filter_map(|(index, expectation)| match expectation {
+        AnyExpectation::Vpa(expectation) => Some((index, expectation.clone())),
+        AnyExpectation::Hpa(_) => None,
+    })
 }
 
 fn check_container(name: &str, containers: &[&str], at: At<'_>, problems: &mut Problems) {

@@ -16,19 +16,17 @@ use self::manifest::{Gates, Vpa, checkpoint};
 pub use self::manifest::{SingleVpa, single_vpa};
 use super::cursor::{At, Problems};
 use super::recordings::Recordings;
-use super::values::LATER_END;
+use super::values::{LATER_END, check_replicas};
 use super::workload::check_resources;
-use super::{Reader, check_kind, head, metrics, units};
-use crate::decode;
-use crate::decode::Decoded;
+use super::{Input, Reader, metrics, units};
+use crate::autoscalers::Autoscalers;
+use crate::defaults::APP;
 use crate::diagnostic::Diagnostic;
 use crate::error::suggest;
 use crate::hash;
-use crate::node::Node;
-use crate::raw::Workload;
-use crate::resolved::{Container, Metrics, ResourceUsage, UsageSource};
-use crate::vpa::raw::VpaScenarioFile;
-use crate::vpa::{History, VpaAction, VpaScenario, VpaTimelineEvent, VpaWorkload};
+use crate::raw::{ScenarioFile, Workload};
+use crate::resolved::{Action, Container, Metrics, ResourceUsage, TimelineEvent, UsageSource};
+use crate::vpa::{History, VpaScenario, VpaWorkload};
 use kube_autoscaler_models::selector::{is_dns1123_label, is_label_key, is_label_value};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{
@@ -41,55 +39,25 @@ const MOST_RUNS: i64 = 144_000;
 /// The number of containers in the history of all pods, times their samples.
 const MOST_HISTORY: i64 = 1_000_000;
 
-/// Resolves a file. `init_containers`: further init containers of the workload.
-pub fn resolve(
-    path: &str,
-    root: &Node,
-    init_containers: &[String],
-    read: Reader<'_>,
-) -> Result<VpaScenario, Vec<Diagnostic>> {
-    resolve_with_file(path, root, init_containers, read).map(|(scenario, _)| scenario)
-}
-
-/// Resolves a file, and also returns the file.
-pub(super) fn resolve_with_file(
-    path: &str,
-    root: &Node,
-    init_containers: &[String],
-    read: Reader<'_>,
-) -> Result<(VpaScenario, VpaScenarioFile), Vec<Diagnostic>> {
-    check_kind(root).map_err(|problem| vec![problem])?;
-    let decoded = decode::decode_all(root, decode::Nulls::Refused);
-    let Decoded { value: file, malformed } = decoded.map_err(|problem| vec![problem])?;
-    let mut problems = Problems::new(malformed);
-    let at = At::root(root);
-    let scenario = scenario(path, &file, init_containers, at, read, &mut problems);
-    problems.into_result()?;
-    scenario.map(|scenario| (scenario, file)).ok_or_else(|| {
-        vec![at.problem("a problem without a message: please report this file", None)]
-    })
-}
-
-/// Resolves the scenario. After problems, the result is absent or incomplete.
-fn scenario(
-    path: &str,
-    file: &VpaScenarioFile,
-    init_containers: &[String],
-    at: At<'_>,
-    read: Reader<'_>,
-    problems: &mut Problems,
-) -> Option<VpaScenario> {
-    head(&file.requirement, file.upstream.as_deref(), at, problems);
+/// Resolves the part of the VPAs and their recommender. After problems, the result is absent or
+/// incomplete. With an HPA, its part has the pods and their usage.
+pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaScenario> {
+    let Input { path, file, autoscalers, at, read } = input;
     let start = start(file, at, problems);
     let (flags, parsed_flags) = flags(file, at, problems);
     let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
     let vpas = vpas(file, at, read, gates, problems);
     let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
     let name = target.as_ref().map_or("", |target| &target.name);
-    let workload = workload(&file.workload, name, at.key("workload"), problems);
+    let workload = workload(input, name, problems);
     let mut recordings = Recordings::of_vpa(read, file.until);
-    let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
-    let history = history(file, &workload, at.key("history"), read, problems);
+    let (metrics, history) = match autoscalers {
+        Autoscalers::Vpas => {
+            let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
+            (metrics, history(file, &workload, at.key("history"), read, problems))
+        }
+        _ => (Metrics::default(), None),
+    };
     if history.is_some() && parsed_flags.uses_checkpoints() {
         let hint = "add `storage: prometheus` to `recommender.flags`, or remove the history";
         let what = "the recommender reads checkpoints instead of a history";
@@ -99,9 +67,10 @@ fn scenario(
     let checkpoints: Vec<_> = (0..file.checkpoints.len())
         .filter_map(|index| checkpoint(at.key("checkpoints").index(index), read, problems))
         .collect();
-    let context = timeline::Context { vpas: &vpas, workload: &workload, until: file.until };
+    let until = file.until;
+    let context = timeline::Context { vpas: &vpas, workload: &workload, until, autoscalers };
     let events = timeline::resolve(&context, file, at.key("timeline"), read, gates, problems);
-    let known = notes::Containers { workload: &workload, init_containers, vpas: &vpas };
+    let known = notes::Containers { file, workload: &workload, vpas: &vpas };
     let named = known.names(&checkpoints, &events);
     let expect = expect::resolve(&context, file, &named, runs, at.key("expect"), problems);
     let first = vpas.first()?;
@@ -112,11 +81,11 @@ fn scenario(
         requirement: file.requirement.trim().to_owned(),
         upstream: file.upstream.clone().unwrap_or_default(),
         covers: file.covers.clone(),
-        releases: file.releases,
+        releases: file.releases.vpa(),
         hash: String::new(),
         notes: [
             recordings.notes(),
-            known.notes(file, &checkpoints, &events, at),
+            known.notes(&checkpoints, &events, at),
             notes::on_restarts(file, at),
             notes::on_buckets(&checkpoints, at.key("checkpoints")),
         ]
@@ -135,22 +104,26 @@ fn scenario(
         until: file.until,
         expect,
     };
-    scenario.hash = hash_of(&scenario, file);
+    scenario.hash = hash_of(&scenario, file, autoscalers);
     Some(scenario)
 }
 
 /// Resolves the usage in metrics.k8s.io.
 fn usage(
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     workload: &VpaWorkload,
     at: At<'_>,
     recordings: &mut Recordings<'_>,
     problems: &mut Problems,
 ) -> Metrics {
-    let sampling = file.metrics.sampling;
-    let raw = Metrics { resources: file.metrics.resource.clone(), sampling, ..Metrics::default() };
-    let typed = typed_workload(workload);
-    let metrics = metrics::usage(raw, &typed, file.until, at, recordings, problems);
+    let Metrics { resources, sampling, .. } = file.metrics.clone();
+    let given = Metrics { resources, sampling, ..Metrics::default() };
+    // Init containers can have usage, too.
+    let init = workload.init_containers.iter();
+    let init = init.map(|name| Container { name: name.clone(), ..Container::default() });
+    let containers = workload.containers.iter().cloned().chain(init).collect();
+    let workload_with_init = Workload { containers, ..file.workload.clone() };
+    let metrics = metrics::usage(given, &workload_with_init, file.until, at, recordings, problems);
     check_usage(&metrics.resources, workload, at.key("resource"), problems);
     recordings.note(units::check_vpa(&metrics, workload, at, problems));
     metrics
@@ -168,7 +141,7 @@ struct Hashed<'a> {
     metrics: &'a Metrics,
     history: Option<&'a History>,
     /// In the form of the file.
-    timeline: Vec<&'a VpaTimelineEvent>,
+    timeline: Vec<&'a TimelineEvent>,
     /// The checkpoints of the timeline, whose manifests may be in files.
     set_checkpoints: Vec<&'a Checkpoint>,
     until: String,
@@ -176,7 +149,7 @@ struct Hashed<'a> {
 
 /// The hash of everything that affects a run. All fields are named, so that the compiler reports a
 /// new one.
-fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
+fn hash_of(scenario: &VpaScenario, file: &ScenarioFile, autoscalers: Autoscalers) -> String {
     let VpaScenario {
         start,
         flags,
@@ -203,7 +176,9 @@ fn hash_of(scenario: &VpaScenario, file: &VpaScenarioFile) -> String {
         expect: _,
         hash: _,
     } = scenario;
-    let mut timeline: Vec<_> = file.timeline.iter().collect();
+    let timeline = file.timeline.iter();
+    let mut timeline: Vec<_> =
+        timeline.filter(|event| autoscalers.recommender_sees(&event.action)).collect();
     timeline.sort_by_key(|event| event.at);
     let set = events.iter().filter_map(|event| match &event.change {
         Some(ClusterChange::SetCheckpoint(checkpoint)) => Some(checkpoint),
@@ -232,7 +207,7 @@ const CLOCK: Range<i64> = 946_684_800..9_223_286_400;
 const CLOCK_TEXT: &str = "2000-01-01T00:00:00Z or later, and before 2262-04-11T00:00:00Z";
 
 /// The time of t=0, the default if there is a problem.
-fn start(file: &VpaScenarioFile, at: At<'_>, problems: &mut Problems) -> GoTime {
+fn start(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) -> GoTime {
     let default = GoTime::from_unix(CLOCK.start);
     let Some(text) = &file.recommender.start else { return default };
     let value = at.key("recommender").key("start");
@@ -262,23 +237,18 @@ fn start(file: &VpaScenarioFile, at: At<'_>, problems: &mut Problems) -> GoTime 
 }
 
 fn flags(
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     at: At<'_>,
     problems: &mut Problems,
 ) -> (BTreeMap<String, String>, RecommenderFlags) {
     let at = at.key("recommender").key("flags");
     let mut flags = BTreeMap::new();
-    for (name, value) in &file.recommender.flags {
-        let Some(text) = flag_text(name, value, at, problems) else { continue };
-        let name = name.trim_start_matches('-');
-        match RecommenderFlags::parse(&BTreeMap::from([(name.to_owned(), text.clone())])) {
-            Ok(_) => drop(flags.insert(name.to_owned(), text)),
-            Err(_) if !RecommenderFlags::NAMES.contains(&name) => {
-                problems.add(RECOMMENDER.unknown_flag(name, at.key_position(name)));
-            }
-            Err(error) => problems.plain(at.key(name), error.why),
-        }
-    }
+    RECOMMENDER.set_flags(&file.recommender.flags, at, problems, |name, text| {
+        let flag = BTreeMap::from([(name.to_owned(), text)]);
+        RecommenderFlags::parse(&flag).map_err(|error| error.why)?;
+        flags.extend(flag);
+        Ok(())
+    });
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_else(|error| {
         // Each flag alone is valid.
         problems.plain(at.key(&error.flag), error.why);
@@ -328,8 +298,36 @@ impl Component {
         runs
     }
 
+    /// Sets the given flags. `set` returns the reason why a flag can't have a value. `at`: the
+    /// flags.
+    pub(super) fn set_flags(
+        &self,
+        given: &BTreeMap<String, Value>,
+        at: At<'_>,
+        problems: &mut Problems,
+        mut set: impl FnMut(&str, String) -> Result<(), String>,
+    ) {
+        for (given_name, value) in given {
+            let name = given_name.trim_start_matches('-');
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Bool(_) | Value::Number(_) => value.to_string(),
+                _ => {
+                    let what = format!("expected a value of the flag `{given_name}`");
+                    problems.plain(at.key(given_name), what);
+                    continue;
+                }
+            };
+            match set(name, text) {
+                Ok(()) => {}
+                Err(why) if self.flags.contains(&name) => problems.plain(at.key(given_name), why),
+                Err(_) => problems.add(self.unknown_flag(name, at.key_position(given_name))),
+            }
+        }
+    }
+
     /// The problem of a flag that upstream does not have, or that the harness does not support.
-    pub(super) fn unknown_flag(&self, name: &str, at: At<'_>) -> Diagnostic {
+    fn unknown_flag(&self, name: &str, at: At<'_>) -> Diagnostic {
         let subject = format!("the flag `{name}` of the {}", self.name);
         match (self.unsupported)(name) {
             Some(why) => at.problem(format!("{subject} is not supported: {why}"), None),
@@ -341,26 +339,9 @@ impl Component {
     }
 }
 
-/// The text of the value of a flag.
-pub(super) fn flag_text(
-    name: &str,
-    value: &Value,
-    at: At<'_>,
-    problems: &mut Problems,
-) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
-        _ => {
-            problems.plain(at.key(name), format!("expected a value of the flag `{name}`"));
-            None
-        }
-    }
-}
-
 /// Resolves `vpa`, or each of `vpas`.
 fn vpas(
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     at: At<'_>,
     read: Reader<'_>,
     gates: Gates,
@@ -391,16 +372,41 @@ fn vpas(
     vpas
 }
 
-fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Problems) -> VpaWorkload {
-    let mut workload = given.clone();
+/// The pods as the recommender sees them. With an HPA, its part determines the pods and checks
+/// their containers.
+fn workload(input: Input<'_>, target: &str, problems: &mut Problems) -> VpaWorkload {
+    let (given, at) = (&input.file.workload, input.at.key("workload"));
+    let mut workload = VpaWorkload {
+        replicas: 1,
+        labels: given.labels.clone(),
+        containers: given.containers.clone(),
+        ..VpaWorkload::default()
+    };
+    let is_alone = input.autoscalers == Autoscalers::Vpas;
+    if is_alone {
+        check_replicas(given.replicas(), at.key("replicas"), problems);
+        workload.replicas = u32::try_from(given.replicas()).unwrap_or_default();
+        workload.pod_labels = given.pod_labels.clone();
+        workload.init_containers = given.init_containers.names().map(Arc::from).collect();
+        workload.owned = given.owned;
+        for (index, container) in given.containers.iter().enumerate() {
+            check_resources(container, at.key("containers").index(index), problems);
+        }
+    }
+    check_labels(&workload, at, problems);
+    check_names(&workload, is_alone, at, problems);
     if workload.labels.is_empty() {
         workload.labels.insert("app".to_owned(), target.to_owned());
     }
     if workload.containers.is_empty() {
-        let container = Container { name: "app".into(), ..Container::default() };
+        let container = Container { name: APP.into(), ..Container::default() };
         workload.containers.push(container);
     }
-    for (field, labels) in [("labels", &given.labels), ("podLabels", &given.pod_labels)] {
+    workload
+}
+
+fn check_labels(workload: &VpaWorkload, at: At<'_>, problems: &mut Problems) {
+    for (field, labels) in [("labels", &workload.labels), ("podLabels", &workload.pod_labels)] {
         for (key, value) in labels {
             let wrong = is_label_key(key).into_iter().chain(is_label_value(value)).next();
             if let Some(wrong) = wrong {
@@ -409,40 +415,30 @@ fn workload(given: &VpaWorkload, target: &str, at: At<'_>, problems: &mut Proble
             }
         }
     }
-    for (key, value) in &given.pod_labels {
-        if let Some(other) = given.labels.get(key).filter(|other| *other != value) {
+    for (key, value) in &workload.pod_labels {
+        if let Some(other) = workload.labels.get(key).filter(|other| *other != value) {
             let what = format!("`{key}: {value}` contradicts `{key}: {other}` in `labels`");
             let hint = "each pod has one value of a label: remove one of them";
             problems.hint(at.key("podLabels").key(key), what, hint);
         }
     }
-    for (index, container) in given.containers.iter().enumerate() {
-        check_resources(container, at.key("containers").index(index), problems);
-    }
-    let containers = given.containers.iter().map(|container| &container.name);
-    let names: Vec<&Arc<str>> = containers.chain(&given.init_containers).collect();
+}
+
+/// Checks the names of containers.
+fn check_names(workload: &VpaWorkload, is_alone: bool, at: At<'_>, problems: &mut Problems) {
+    let containers = workload.containers.iter().map(|container| &container.name);
+    let names: Vec<&Arc<str>> = containers.chain(&workload.init_containers).collect();
     for (index, name) in names.iter().enumerate() {
-        let at = match index.checked_sub(given.containers.len()) {
+        let at = match index.checked_sub(workload.containers.len()) {
             None => at.key("containers").index(index).key("name"),
             Some(init) => at.key("initContainers").index(init),
         };
         if !is_dns1123_label(name).is_empty() {
             problems.plain(at, format!("{name:?} is not a valid name of a container"));
-        } else if names[..index].contains(name) {
+        } else if is_alone && names[..index].contains(name) {
             problems.plain(at, format!("duplicate container `{name}`"));
         }
     }
-    workload
-}
-
-/// The workload in the form of scenarios of the HPA, for the checks of its usage. Init containers
-/// can have usage, too.
-fn typed_workload(workload: &VpaWorkload) -> Workload {
-    let replicas = i32::try_from(workload.replicas).unwrap_or(i32::MAX);
-    let init = workload.init_containers.iter();
-    let init = init.map(|name| Container { name: name.clone(), ..Container::default() });
-    let containers = workload.containers.iter().cloned().chain(init).collect();
-    Workload { replicas, containers, ..Workload::default() }
 }
 
 /// Checks that usage is given by container if there are several.
@@ -465,7 +461,7 @@ fn check_usage(
 }
 
 fn history(
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     workload: &VpaWorkload,
     at: At<'_>,
     read: Reader<'_>,
@@ -484,9 +480,8 @@ fn history(
         problems.hint(at, "the history has too many samples", "increase `step`");
     }
     let mut recordings = Recordings::of_vpa(read, end);
-    let raw = Metrics { resources: history.resource, ..Metrics::default() };
-    let typed = typed_workload(workload);
-    let metrics = metrics::usage(raw, &typed, end, at, &mut recordings, problems);
+    let given = Metrics { resources: history.resource, ..Metrics::default() };
+    let metrics = metrics::usage(given, &file.workload, end, at, &mut recordings, problems);
     check_usage(&metrics.resources, workload, at.key("resource"), problems);
     history.resource = metrics.resources;
     Some(history)
@@ -495,7 +490,7 @@ fn history(
 /// Checks the number of runs of the recommender, and returns the largest possible one: a restart
 /// can add one.
 fn check_runs(
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     flags: &RecommenderFlags,
     at: At<'_>,
     problems: &mut Problems,
@@ -508,7 +503,6 @@ fn check_runs(
         problems.hint(at.key("until"), what, LATER_END);
     }
     let restarts = file.timeline.iter();
-    let restarts =
-        restarts.filter(|event| matches!(event.action, VpaAction::RestartRecommender(_)));
+    let restarts = restarts.filter(|event| matches!(event.action, Action::RestartRecommender(_)));
     runs + i64::try_from(restarts.count()).unwrap_or(i64::MAX)
 }

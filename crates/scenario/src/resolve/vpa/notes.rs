@@ -3,8 +3,9 @@
 use super::super::cursor::At;
 use super::manifest::Vpa;
 use crate::diagnostic::Diagnostic;
-use crate::vpa::raw::VpaScenarioFile;
-use crate::vpa::{VpaAction, VpaTimelineEvent, VpaWorkload};
+use crate::raw::ScenarioFile;
+use crate::resolved::{Action, TimelineEvent};
+use crate::vpa::VpaWorkload;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::vpa::{BUCKETS, Checkpoint, ClusterChange, HistogramCheckpoint};
 
@@ -13,28 +14,21 @@ const ALL: &str = "*";
 
 /// The sources of the names of containers.
 pub(super) struct Containers<'s> {
+    pub file: &'s ScenarioFile,
     pub workload: &'s VpaWorkload,
-    /// Further init containers of the workload.
-    pub init_containers: &'s [String],
     pub vpas: &'s [Vpa],
 }
 
 impl<'s> Containers<'s> {
     /// The containers that exist at some time: those of pods and checkpoints. A container that no
     /// longer exists can have a recommendation.
-    fn existing(
-        &self,
-        checkpoints: &'s [Checkpoint],
-        events: &'s [VpaTimelineEvent],
-    ) -> Vec<&'s str> {
+    fn existing(&self, checkpoints: &'s [Checkpoint], events: &'s [TimelineEvent]) -> Vec<&'s str> {
         let set = events.iter().filter_map(|event| match &event.change {
             Some(ClusterChange::SetCheckpoint(checkpoint)) => Some(checkpoint),
             _ => None,
         });
-        let workload = self.workload;
-        let of_pods = workload.containers.iter().map(|container| &*container.name);
-        let init = workload.init_containers.iter().map(|name| &**name);
-        let init = init.chain(self.init_containers.iter().map(String::as_str));
+        let of_pods = self.workload.containers.iter().map(|container| &*container.name);
+        let init = self.file.workload.init_containers.names();
         let of_checkpoints = checkpoints.iter().chain(set).map(|it| &*it.spec.container_name);
         of_pods.chain(init).chain(of_checkpoints).collect()
     }
@@ -43,7 +37,7 @@ impl<'s> Containers<'s> {
     pub(super) fn names(
         &self,
         checkpoints: &'s [Checkpoint],
-        events: &'s [VpaTimelineEvent],
+        events: &'s [TimelineEvent],
     ) -> Vec<&'s str> {
         let mut names: Vec<&str> = Vec::new();
         let policies = self.vpas.iter().flat_map(policies).filter(|name| *name != ALL);
@@ -58,9 +52,8 @@ impl<'s> Containers<'s> {
     /// Notes on policies of containers that do not exist, and on VPAs without pods.
     pub(super) fn notes(
         &self,
-        file: &VpaScenarioFile,
         checkpoints: &[Checkpoint],
-        events: &[VpaTimelineEvent],
+        events: &[TimelineEvent],
         at: At<'_>,
     ) -> Vec<Diagnostic> {
         let existing = Containers { ..*self }.existing(checkpoints, events);
@@ -82,7 +75,7 @@ impl<'s> Containers<'s> {
                 continue;
             }
             // Manifests without the target do not contain the names of its containers.
-            if file.workload.containers.is_empty() {
+            if self.file.workload.containers.is_empty() {
                 continue;
             }
             for (index, name) in policies(vpa).enumerate() {
@@ -103,9 +96,8 @@ impl<'s> Containers<'s> {
 }
 
 /// The note on a restart that reads a history.
-pub(super) fn on_restarts(file: &VpaScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
-    let is_restart =
-        |event: &VpaTimelineEvent| matches!(event.action, VpaAction::RestartRecommender(_));
+pub(super) fn on_restarts(file: &ScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
+    let is_restart = |event: &TimelineEvent| matches!(event.action, Action::RestartRecommender(_));
     let index = file.timeline.iter().position(is_restart).filter(|_| file.history.is_some());
     let note = |index| {
         at.key("timeline").index(index).note(

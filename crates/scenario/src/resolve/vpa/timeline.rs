@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use super::super::Reader;
 use super::super::cursor::{At, Problems};
-use super::super::values::{not_after_end, resource};
+use super::super::timeline::check_fields;
+use super::super::values::{check_replicas, resource};
 use super::manifest::{Gates, Vpa, checkpoint, edited};
+use crate::autoscalers::Autoscalers;
 use crate::error::suggest;
-use crate::vpa::raw::VpaScenarioFile;
-use crate::vpa::{OomKillOfPods, PodEviction, VpaAction, VpaTimelineEvent, VpaWorkload};
+use crate::raw::ScenarioFile;
+use crate::resolved::{Action, ActionScope, OomKillOfPods, PodEviction, TimelineEvent};
+use crate::vpa::VpaWorkload;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ClusterChange, ObjectName};
 
@@ -18,40 +21,35 @@ pub(super) struct Context<'s> {
     pub vpas: &'s [Vpa],
     pub workload: &'s VpaWorkload,
     pub until: Time,
+    pub autoscalers: Autoscalers,
 }
 
-/// Resolves the timeline. `gates`: those that are on.
+/// Resolves the events that concern the VPA or its recommender. `gates`: those that are on.
 pub(super) fn resolve(
     context: &Context<'_>,
-    file: &VpaScenarioFile,
+    file: &ScenarioFile,
     at: At<'_>,
     read: Reader<'_>,
     gates: Gates,
     problems: &mut Problems,
-) -> Vec<VpaTimelineEvent> {
-    let mut events: Vec<VpaTimelineEvent> = file.timeline.clone();
-    let mut order: Vec<usize> = (0..events.len()).collect();
-    order.sort_by_key(|index| events[*index].at);
+) -> Vec<TimelineEvent> {
+    let mut events: Vec<(At<'_>, TimelineEvent)> = file
+        .timeline
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| context.autoscalers.recommender_sees(&event.action))
+        .map(|(index, event)| (at.index(index), event.clone()))
+        .collect();
+    events.sort_by_key(|(_, event)| event.at);
     let existing = context.vpas.iter().map(|vpa| (vpa.name().clone(), Some(vpa.clone())));
     let mut resolver = Events { context, read, gates, existing: existing.collect() };
-    for index in order {
-        let (event, at) = (&mut events[index], at.index(index));
-        event.line = at.line;
-        not_after_end(event.at, context.until, at.key("at"), problems);
+    for (at, event) in &mut events {
+        check_fields(event, context.until, *at, problems);
         let name = event.action.name();
-        if event.vpa.is_some() && !event.action.is_of_vpa() {
-            let what = format!("`vpa` does not apply to `{name}`");
-            problems.hint(at.key_position("vpa"), what, "remove `vpa`");
-        }
-        if event.lasts.is_some() && !event.action.can_end() {
-            let what = format!("`for` does not apply to `{name}`");
-            problems.hint(at.key_position("for"), what, "remove `for`: the action happens once");
-        }
         resolver.check(&mut event.action, at.key(&name), problems);
-        event.change = resolver.change(event, at, problems);
+        event.change = resolver.change(event, *at, problems);
     }
-    events.sort_by_key(|event| event.at);
-    events
+    events.into_iter().map(|(_, event)| event).collect()
 }
 
 struct Events<'s> {
@@ -64,14 +62,14 @@ struct Events<'s> {
 
 impl Events<'_> {
     /// Checks the parameters of an action, and sets the default container.
-    fn check(&self, action: &mut VpaAction, at: At<'_>, problems: &mut Problems) {
+    fn check(&self, action: &mut Action, at: At<'_>, problems: &mut Problems) {
         let workload = self.context.workload;
         match action {
-            VpaAction::OomKill(OomKillOfPods { container: name, .. })
-            | VpaAction::Evict(PodEviction { container: name, .. }) => {
+            Action::OomKill(OomKillOfPods { container: name, .. })
+            | Action::Evict(PodEviction { container: name, .. }) => {
                 *name = container(name.take(), workload, at, problems);
             }
-            VpaAction::EditPods(edit) => {
+            Action::EditPods(edit) => {
                 if edit.init_containers.is_none() && edit.memory_in_status.is_empty() {
                     problems.plain(at, "expected initContainers, memoryInStatus or both");
                 }
@@ -79,12 +77,13 @@ impl Events<'_> {
                     container(Some(name.clone()), workload, at.key("memoryInStatus"), problems);
                 }
             }
-            VpaAction::ContainerMetricsMissing(of) => {
+            Action::ContainerMetricsMissing(of) => {
                 container(Some(of.container.clone()), workload, at, problems);
             }
-            VpaAction::ResourceMissing(of) => {
+            Action::ResourceMissing(of) => {
                 resource(&of.resource, at.key("resource"), problems);
             }
+            Action::Scale(replicas) => check_replicas(*replicas, at, problems),
             _ => {}
         }
     }
@@ -92,28 +91,28 @@ impl Events<'_> {
     /// The change of a VPA or a checkpoint.
     fn change(
         &mut self,
-        event: &VpaTimelineEvent,
+        event: &TimelineEvent,
         at: At<'_>,
         problems: &mut Problems,
     ) -> Option<ClusterChange> {
         match &event.action {
-            VpaAction::SetCheckpoint(_) => {
+            Action::SetCheckpoint(_) => {
                 let checkpoint = checkpoint(at.key(&event.action.name()), self.read, problems)?;
                 Some(ClusterChange::SetCheckpoint(checkpoint))
             }
-            VpaAction::DeleteCheckpoint(name) => {
+            Action::DeleteCheckpoint(name) => {
                 let namespace = self.context.vpas.first()?.object.metadata.name.namespace.clone();
                 let name = name.clone();
                 Some(ClusterChange::DeleteCheckpoint(ObjectName { namespace, name }))
             }
-            action if action.is_of_vpa() => self.change_of_vpa(event, at, problems),
+            action if action.scope() == ActionScope::Vpa => self.change_of_vpa(event, at, problems),
             _ => None,
         }
     }
 
     fn change_of_vpa(
         &mut self,
-        event: &VpaTimelineEvent,
+        event: &TimelineEvent,
         at: At<'_>,
         problems: &mut Problems,
     ) -> Option<ClusterChange> {
@@ -122,19 +121,19 @@ impl Events<'_> {
         let state = self.existing.get_mut(name)?;
         let field = event.action.name();
         let new = match (&event.action, state.as_ref()) {
-            (VpaAction::CreateVpa(_), Some(_)) => {
+            (Action::CreateVpa(_), Some(_)) => {
                 let what = format!("the VPA `{name}` already exists at {}", event.at);
                 problems.hint(at.key_position(&field), what, "delete it first, with `deleteVpa`");
                 return None;
             }
-            (VpaAction::CreateVpa(_), None) => Some(original.clone()),
+            (Action::CreateVpa(_), None) => Some(original.clone()),
             (_, None) => {
                 let what = format!("the VPA `{name}` does not exist at {}", event.at);
                 let hint = "create it first, with `createVpa`, or remove the event";
                 problems.hint(at.key_position(&field), what, hint);
                 return None;
             }
-            (VpaAction::EditVpa(patch), Some(vpa)) => {
+            (Action::EditVpa(patch), Some(vpa)) => {
                 Some(edited(vpa, patch, at.key(&field), self.gates, problems)?)
             }
             (_, Some(_)) => None,

@@ -321,8 +321,8 @@ fn actions_on_the_hpa_are_published_once() {
 #[test]
 fn the_later_of_two_faults_applies_first_then_the_earlier_one() {
     let mut run = Run::new(&scenario(1, |s| {
-        s.schedule(10, Some(50), Action::MetricsError(error(500)));
-        s.schedule(20, Some(20), Action::MetricsError(error(503)));
+        s.schedule(10, Some(50), Action::MetricsError(error(500).into()));
+        s.schedule(20, Some(20), Action::MetricsError(error(503).into()));
         s.schedule(20, Some(20), Action::UpdateScaleError(error(409)));
     }));
     let faults = |changes: &[Change]| {

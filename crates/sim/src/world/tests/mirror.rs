@@ -112,7 +112,7 @@ fn only_actions_on_metrics_are_applied() {
         it.workload.startup.metrics = secs(40);
         it.schedule(100, Some(100), Action::MetricsMissing(pods(0, 0)));
         it.schedule(150, None, Action::PodsFailed(PodSet::All));
-        it.schedule(300, Some(50), Action::MetricsError(error(503)));
+        it.schedule(300, Some(50), Action::MetricsError(error(503).into()));
         it.schedule(400, None, Action::Scale(0));
         it.schedule(400, None, Action::EditHpa(serde_json::json!({})));
     });
