@@ -52,6 +52,15 @@ impl<'de> Deserialize<'de> for FlagValues {
         #[serde(transparent)]
         struct NotNegative(#[serde(with = "As::<Duration>")] Span);
 
+        struct Name(Flag);
+        impl<'de> Deserialize<'de> for Name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+                let name = String::deserialize(deserializer)?;
+                let flag = Flag::by_name(&name).map(Name);
+                flag.ok_or_else(|| D::Error::unknown_field(&name, Flag::NAMES))
+            }
+        }
+
         struct Fields;
         impl<'de> Visitor<'de> for Fields {
             type Value = FlagValues;
@@ -61,9 +70,7 @@ impl<'de> Deserialize<'de> for FlagValues {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FlagValues, A::Error> {
                 let default = Flags::default();
                 let mut values = BTreeMap::new();
-                while let Some(name) = map.next_key::<String>()? {
-                    let flag = Flag::by_name(&name);
-                    let flag = flag.ok_or_else(|| A::Error::unknown_field(&name, Flag::NAMES))?;
+                while let Some(Name(flag)) = map.next_key()? {
                     let value = match default.get(flag) {
                         FlagValue::Duration(_) if flag == Flag::SyncPeriod => {
                             map.next_value::<Positive>()?.0.into()
@@ -77,7 +84,7 @@ impl<'de> Deserialize<'de> for FlagValues {
                 Ok(FlagValues(values))
             }
         }
-        deserializer.deserialize_struct("Flags", Flag::NAMES, Fields)
+        deserializer.deserialize_map(Fields)
     }
 }
 
