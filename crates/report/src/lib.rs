@@ -26,6 +26,7 @@ pub mod outcome;
 pub mod places;
 mod plot;
 pub mod prediction_lines;
+mod presentation;
 pub mod recommender;
 pub mod results;
 mod scale;
