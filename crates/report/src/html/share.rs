@@ -2,7 +2,7 @@
 //! scenario is drawn in the finest detail that fits into its share.
 
 use super::section::{FAILURES, Section};
-use crate::presentation::{DETAILS, Detail, FINEST_OF_MANY};
+use crate::presentation::detail::{DETAILS, Detail, FINEST_OF_MANY};
 
 /// The maximum size of a page of up to [`SECTIONS`] sections, in bytes.
 const PAGE: usize = 300_000;

@@ -4,11 +4,12 @@
 //! A [`Controller`] fills these types: [`hpa`] for each HPA, [`recommender`] for each VPA. Renderers
 //! know no controllers.
 
-mod detail;
+pub(crate) mod detail;
 pub(crate) mod hpa;
 mod mark;
 mod plain;
 pub(crate) mod recommender;
+pub(crate) mod rows;
 mod ticks;
 mod unit;
 pub(crate) mod words;
@@ -17,7 +18,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub(crate) use self::detail::{DETAILS, Detail, FINEST_OF_MANY};
+pub(crate) use self::detail::Detail;
 pub(crate) use self::mark::Mark;
 pub(crate) use self::ticks::{Tick, TickKind, Ticks};
 pub(crate) use self::unit::{Size, Unit};
@@ -159,6 +160,8 @@ pub(crate) struct Chart {
     pub series: Vec<Series>,
     /// The role of the series that a chart with a single line shows. Empty: there is no such chart.
     pub main: &'static str,
+    /// The title of a chart with a single line.
+    pub line_title: String,
     /// The text of the mark of the first tick that differs, if this chart has the mark.
     pub flag: Option<String>,
 }
@@ -167,6 +170,11 @@ impl Chart {
     /// The values of the line that a chart with a single line shows.
     pub(crate) fn values(&self) -> &[Value] {
         self.line(self.main)
+    }
+
+    /// The target of that line. Empty if there is none.
+    pub(crate) fn targets(&self) -> &[Value] {
+        if self.main == "target" { &[] } else { self.line("target") }
     }
 
     /// The values of the line with a role. Empty if there is no such line.

@@ -62,6 +62,7 @@ fn replicas(timeline: &Timeline<'_>) -> Chart {
         axis,
         series,
         main: "spec",
+        line_title: "replicas".to_owned(),
         flag,
     }
 }
@@ -98,8 +99,19 @@ fn metric(metric: Metric<'_>) -> Chart {
     if !failures.is_empty() {
         series.push(Series { role: "bad", shape: Shape::Below(failures) });
     }
-    let (owner, flag) = (String::new(), None);
-    Chart { title, owner, keys, about, unit, size: METRIC, axis, series, main: "value", flag }
+    Chart {
+        line_title: title.clone(),
+        title,
+        owner: String::new(),
+        keys,
+        about,
+        unit,
+        size: METRIC,
+        axis,
+        series,
+        main: "value",
+        flag: None,
+    }
 }
 
 /// The ratio of a peak to the usual values above which the peak is cut off. Otherwise, the usual
@@ -180,6 +192,7 @@ fn pods(pods: &[Pods]) -> Option<Chart> {
         axis: Unit::Count.axis(most, PODS),
         series,
         main: "",
+        line_title: String::new(),
         flag: None,
     })
 }

@@ -2,6 +2,7 @@
 //! series of replicas, metrics and pods that its charts show.
 
 mod charts;
+pub(crate) mod rows;
 mod ticks;
 
 use std::sync::Arc;
@@ -148,6 +149,7 @@ struct Replicas {
 struct Metric<'a> {
     /// Name, unit and target.
     pub like: &'a MetricDerivation,
+    /// One value for each tick.
     pub values: Vec<Value>,
     pub target: Vec<Value>,
     /// The edges of the tolerance around the target.
@@ -234,18 +236,20 @@ impl<'a> Timeline<'a> {
     /// another metric.
     fn metrics(&self) -> Vec<Metric<'a>> {
         let mut metrics: Vec<Metric<'a>> = Vec::new();
-        for tick in &self.ticks {
+        for (index, tick) in self.ticks.iter().enumerate() {
             let at = tick.observation.at;
             let seen = tick.derivation.map(|it| it.metrics.as_slice()).unwrap_or_default();
             for like in seen {
                 let same = |metric: &Metric<'_>| metric::is_same(metric.like, like);
-                let index = metrics.iter().position(same).unwrap_or_else(|| {
-                    metrics.push(Metric::new(like));
+                let known = metrics.iter().position(same).unwrap_or_else(|| {
+                    let before = self.ticks[..index].iter();
+                    let values = before.map(|tick| (tick.observation.at, None)).collect();
+                    metrics.push(Metric::new(like, values));
                     metrics.len() - 1
                 });
-                metrics[index].add(at, like);
+                metrics[known].add(at, like);
             }
-            for metric in metrics.iter_mut().filter(|metric| metric.last() != Some(at)) {
+            for metric in metrics.iter_mut().filter(|metric| metric.values.len() <= index) {
                 metric.values.push((at, None));
             }
         }
@@ -392,8 +396,10 @@ impl Tick<'_> {
     /// `spec.replicas` before the tick, and after it.
     fn change(&self) -> Option<(i32, i32)> {
         let before = self.read().map(|read| read.replicas);
-        let status = self.observation.status_write().map(|write| &write.status);
-        let before = before.or_else(|| status?.current_replicas)?;
+        // On a cluster, reads are not observed. The status after a failed read is out of date.
+        let has_scale = self.derivation.is_none_or(|it| it.current_replicas.is_some());
+        let status = self.observation.status_write().filter(|_| has_scale);
+        let before = before.or_else(|| status?.status.current_replicas)?;
         Some((before, self.observation.scaled_to().unwrap_or(before)))
     }
 
@@ -458,19 +464,15 @@ impl Replicas {
 }
 
 impl<'a> Metric<'a> {
-    fn new(like: &'a MetricDerivation) -> Metric<'a> {
+    fn new(like: &'a MetricDerivation, values: Vec<Value>) -> Metric<'a> {
         Metric {
             like,
-            values: Vec::new(),
+            values,
             target: Vec::new(),
             lower: Vec::new(),
             upper: Vec::new(),
             failures: Vec::new(),
         }
-    }
-
-    fn last(&self) -> Option<Time> {
-        self.values.last().map(|(at, _)| *at)
     }
 
     fn add(&mut self, at: Time, metric: &MetricDerivation) {
@@ -484,5 +486,30 @@ impl<'a> Metric<'a> {
         self.target.push((at, target));
         self.lower.push((at, target.map(|target| target * (1.0 - down))));
         self.upper.push((at, target.map(|target| target * (1.0 + up))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_data::FIXTURES;
+    use kube_lockstep_sim::run::free_run;
+
+    #[test]
+    fn replicas_stay_when_their_scale_is_not_read() {
+        for (id, end) in [
+            ("targets/a-daemon-set-has-no-scale", 6.0),
+            ("errors/a-failing-status-write-adds-its-event-to-each-failure", 4.0),
+        ] {
+            let text = FIXTURES.text(&format!("{id}.yaml")).expect("a fixture");
+            let scenario = kube_lockstep_scenario::parse("x.yaml", &text, &|_| Err("".into()));
+            let scenario = Arc::new(scenario.expect("a scenario"));
+            let free = free_run(&scenario, Release::NEWEST);
+            let run = Run::of_model(&scenario, &free, None).expect("a run");
+            let charts = run.timelines()[0].charts();
+            // The status that is written then still has the replicas of an earlier reconcile.
+            assert_eq!(super::super::last(charts[0].values()), Some(end), "{id}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! The ticks of an HPA: their changes of replicas, and the reasons.
 
-use super::Timeline;
+use super::{Timeline, rows};
 use crate::explain::delivery;
 use crate::presentation::ticks::{Selection, kept};
 use crate::presentation::{Detail, Tick, TickKind, Ticks, words};
-use crate::table;
 use kube_autoscaler_models::api::HpaStatus;
 use kube_autoscaler_models::observation::{EventVerb, SentEvent};
 
@@ -16,7 +15,7 @@ pub(super) fn select(timeline: &Timeline<'_>, detail: Detail) -> Ticks {
     let marked = timeline.marked_tick();
     let mut before: Option<&HpaStatus> = None;
     let changed = timeline.ticks.iter().map(|tick| {
-        let changed = table::changed_conditions(tick.observation, before);
+        let changed = rows::changed_conditions(tick.observation, before);
         before = tick.observation.status_write().map(|write| &write.status).or(before);
         changed
     });
@@ -47,7 +46,7 @@ pub(super) fn select(timeline: &Timeline<'_>, detail: Detail) -> Ticks {
 /// The metrics and the reason of a tick, in one line: `cpu 88%/80%. stabilization holds 7`.
 fn values(tick: &super::Tick<'_>, why: &str) -> String {
     let metrics = tick.derivation.map_or(&[][..], |derivation| &derivation.metrics);
-    let metrics = metrics.iter().map(|it| format!("{} {}", it.title(), table::metric(it)));
+    let metrics = metrics.iter().map(|it| format!("{} {}", it.title(), rows::metric(it)));
     let metrics = metrics.collect::<Vec<_>>().join(", ");
     let texts = [metrics.as_str(), why].into_iter().filter(|text| !text.is_empty());
     texts.collect::<Vec<_>>().join("; ")
@@ -67,7 +66,7 @@ fn replicas(tick: &super::Tick<'_>) -> String {
 fn summary(tick: &super::Tick<'_>, changed: &[String]) -> String {
     match tick.derivation {
         Some(derivation) => {
-            let why = table::why(tick.observation, derivation, changed);
+            let why = rows::why(tick.observation, derivation, changed);
             words::cut(&why, SUMMARY)
         }
         None => "the model predicted no reconcile at this time".to_owned(),

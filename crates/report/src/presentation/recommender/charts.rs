@@ -110,6 +110,7 @@ fn chart(amounts: Amounts, marks: &Marks, flag: Option<String>) -> Chart {
         axis,
         series,
         main: "target",
+        line_title: format!("{} target of container {container}", resource.name()),
         flag,
     }
 }

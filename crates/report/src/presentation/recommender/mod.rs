@@ -5,19 +5,22 @@
 //! which runs again for them.
 
 mod charts;
+#[cfg(feature = "pages")]
 mod decisions;
 mod events;
+pub(crate) mod rows;
 mod series;
 mod ticks;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+#[cfg(feature = "pages")]
 pub use self::decisions::{Decision, decisions};
+use self::rows::problems;
 use super::{
     Chart, Controller, Detail, EventMark, Interval, Intervals, Key, Mark, Moments, Reason, Ticks,
 };
-use crate::recommender::problems;
 use crate::{counted, thousands};
 use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
@@ -100,6 +103,24 @@ impl<'a> Run<'a> {
         observed.run(Model::Alone(release), detail)
     }
 
+    /// The statuses alone, without usage and derivations.
+    pub(crate) fn of_statuses(
+        scenario: &'a VpaScenario,
+        snapshots: &'a [Snapshot],
+        release: VpaRelease,
+    ) -> Run<'a> {
+        Run {
+            scenario,
+            rules: VpaRules::of(release),
+            snapshots,
+            model: ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() },
+            pod_changes: None,
+            kept: Vec::new(),
+            mark: None,
+            end: scenario.until,
+        }
+    }
+
     /// The events that have an effect.
     fn events(&self) -> impl Iterator<Item = &'a VpaTimelineEvent> {
         let all = self.scenario.timeline.iter().enumerate();
@@ -116,7 +137,7 @@ impl<'a> Run<'a> {
 }
 
 /// The timeline of each VPA, in the order of the scenario.
-pub(super) fn timelines<'a>(run: Rc<Run<'a>>) -> impl Iterator<Item = Timeline<'a>> {
+pub(crate) fn timelines<'a>(run: Rc<Run<'a>>) -> impl Iterator<Item = Timeline<'a>> {
     let mut names: Vec<&ObjectName> = run.scenario.names().collect();
     for name in run.snapshots.iter().flat_map(|snapshot| snapshot.statuses.keys()) {
         if !names.contains(&name) {
@@ -180,7 +201,7 @@ impl<'a> Observed<'a> {
 }
 
 /// The timeline of one VPA.
-pub(super) struct Timeline<'a> {
+pub(crate) struct Timeline<'a> {
     run: Rc<Run<'a>>,
     vpa: &'a ObjectName,
     /// True beside other timelines.

@@ -1,10 +1,13 @@
 //! The ticks of a VPA: its targets, and how they are derived.
 
 use super::Timeline;
+use super::rows::conditions;
+use crate::counted;
 use crate::presentation::ticks::Selection;
 use crate::presentation::{Detail, Mark, Tick, TickKind, Ticks, Unit, ticks as selection};
-use crate::recommender::{conditions, derivations};
-use kube_autoscaler_models::vpa::{Resource, Snapshot, VpaStatus};
+use kube_autoscaler_models::vpa::{Resource, Samples, Snapshot, VpaStatus};
+use kube_lockstep_sim::run::recommendation::{Amounts, Derivation, amounts, derivation_of};
+use kube_lockstep_sim::run::recommender::Derived;
 
 /// Selects the runs whose derivations are kept: all of a short run; otherwise those in which
 /// something happens, and every n-th. `most` is the approximate number.
@@ -122,4 +125,34 @@ fn writes(
     let logs = timeline.run.snapshots[index].log.iter();
     let logs = logs.map(|log| format!("error: {log}"));
     changed.chain(logs).collect()
+}
+
+/// How the amounts of a VPA were derived: one text for each amount. Amounts that a
+/// recommendation does not contain are left out.
+fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> {
+    let recommended = amounts(status);
+    let mut texts = Vec::new();
+    for (container, estimations) in &derived.estimations {
+        if let Some(samples) = derived.samples.get(container) {
+            let Samples { count, first, last, .. } = samples;
+            texts.push(match count {
+                0 => format!("{container}: no cpu samples"),
+                _ => {
+                    let count = counted(usize::try_from(*count).unwrap_or(0), "cpu sample");
+                    format!("{container}: {count} from {first} to {last}")
+                }
+            });
+        }
+        for estimation in estimations {
+            let is_it =
+                |it: &&Amounts| it.container == **container && it.resource == estimation.resource;
+            let result = recommended.iter().find(is_it);
+            if result.is_none() && !recommended.is_empty() {
+                continue;
+            }
+            let Derivation { what, how } = derivation_of(estimation, result);
+            texts.push(format!("{container} {what}: {how}"));
+        }
+    }
+    texts
 }
