@@ -8,14 +8,10 @@ use super::scale::{Label, TimeAxis, ValueAxis};
 use super::style::{DIM, MODEL, paint};
 use kube_autoscaler_models::time::Time;
 
-/// The minimum number of rows above the lowest label.
-const ROWS: usize = 8;
 /// The maximum number of columns, without the labels.
 const COLUMNS: usize = 72;
 /// The minimum number of columns, without the labels: `textplots` requires 32 dots.
 const LEAST_COLUMNS: usize = 20;
-/// The number of labels of the vertical axis above 0, about.
-const LABELS: usize = 4;
 /// The distance of the dots of a target, in dots.
 const DOTTED: usize = 4;
 /// The dots of one braille character.
@@ -23,7 +19,7 @@ const DOTS_ACROSS: usize = 2;
 const DOTS_DOWN: usize = 4;
 
 /// A chart of values over time.
-pub struct Picture<'a> {
+pub(crate) struct Picture<'a> {
     /// The values, in order: each holds until the next one. `None`: there is no value.
     pub values: &'a [(Time, Option<f64>)],
     /// A value to mark with a dotted line.
@@ -39,24 +35,9 @@ pub struct Picture<'a> {
     pub columns: usize,
 }
 
-/// Draws the replicas over time. `points` are the replicas at t=0 and every change, in order.
-/// Empty if the replicas never change.
-#[must_use]
-pub fn replicas(points: &[(Time, i32)], end: Time, columns: usize) -> String {
-    let largest = points.iter().map(|(_, replicas)| *replicas).max().unwrap_or(0);
-    if largest <= 0 {
-        return String::new();
-    }
-    let values: Vec<(Time, Option<f64>)> =
-        points.iter().map(|(at, replicas)| (*at, Some(f64::from(*replicas)))).collect();
-    let axis = ValueAxis::up_to(f64::from(largest), 1.0, LABELS, true);
-    let label = |value: f64| value.to_string();
-    Picture { values: &values, target: None, end, axis, label: &label, rows: ROWS, columns }.draw()
-}
-
 impl Picture<'_> {
     /// The chart. Empty if the value never changes.
-    pub fn draw(&self) -> String {
+    pub(crate) fn draw(&self) -> String {
         let changes = self.values.windows(2).any(|pair| pair[0].1 != pair[1].1);
         if !changes || self.end.0 <= 0 {
             return String::new();
@@ -155,8 +136,15 @@ mod tests {
     use super::*;
 
     fn plain(points: &[(Time, i32)], seconds: i64, columns: usize) -> String {
-        anstream::adapter::strip_str(&replicas(points, Time::from_secs(seconds), columns))
-            .to_string()
+        let values: Vec<(Time, Option<f64>)> =
+            points.iter().map(|(at, replicas)| (*at, Some(f64::from(*replicas)))).collect();
+        let largest = values.iter().filter_map(|(_, value)| *value).fold(0.0, f64::max);
+        let (axis, label) =
+            (ValueAxis::up_to(largest, 1.0, 4, true), |value: f64| value.to_string());
+        let (end, target, rows) = (Time::from_secs(seconds), None, 8);
+        let picture =
+            Picture { values: &values, target, end, axis, label: &label, rows, columns }.draw();
+        anstream::adapter::strip_str(&picture).to_string()
     }
 
     #[test]

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::metric::{self, Unit};
-use super::recommender;
-use super::table::{self, Rows};
+use super::presentation::{hpa, recommender};
+use super::table::Rows;
 use kube_autoscaler_models::derivation::MetricDerivation;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::Snapshot;
+use kube_autoscaler_models::vpa::{ObjectName, Resource, Snapshot, VpaStatus};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::run::recommender::{ChartedRun, charted_recommender_run};
+use kube_lockstep_sim::run::recommendation::{Amounts, amounts};
+use kube_lockstep_sim::run::recommender::{ChartedRun, PodUsage, charted_recommender_run};
 use kube_lockstep_sim::run::{FreeRun, FreeTick, VpaRun};
 
 /// The columns beside those of the metrics.
@@ -39,7 +40,7 @@ const AFTER: [&str; 10] = [
 #[must_use]
 pub fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> String {
     let columns = metric_columns(run);
-    let shown = rows.of(run);
+    let shown = hpa::rows::shown(rows, run);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut before: Vec<&str> = BEFORE.to_vec();
     before.extend(scenario.clock.map(|_| "time"));
@@ -73,9 +74,8 @@ struct Recommended<'r> {
 impl<'r> Recommended<'r> {
     fn of(run: &'r FreeRun) -> Recommended<'r> {
         let vpa = run.vpa.as_deref();
-        let amounts = |snapshot: &Snapshot| {
-            snapshot.statuses.values().flat_map(recommender::bounds_of).collect()
-        };
+        let amounts =
+            |snapshot: &Snapshot| snapshot.statuses.values().flat_map(bounds_of).collect();
         let snapshots = vpa.map_or(&[][..], VpaRun::snapshots);
         let runs: Vec<BTreeMap<_, _>> = snapshots.iter().map(amounts).collect();
         let columns = runs.iter().flat_map(BTreeMap::keys).cloned().collect();
@@ -127,11 +127,11 @@ pub fn recommendations(scenario: &VpaScenario, release: VpaRelease, rows: Rows) 
     // Writing into memory does not fail.
     let _ = writer.write_record(RECOMMENDATION);
     let vpas: Vec<&str> = scenario.names().map(|name| &*name.name).collect();
-    let shown = recommender::shown_runs(rows, &run.snapshots, &vpas);
+    let shown = recommender::rows::shown(rows, &run.snapshots, &vpas);
     let runs = run.snapshots.iter().zip(&usage).enumerate().filter(|(index, _)| shown[*index]);
     for (index, (snapshot, usage)) in runs {
         for (vpa, status) in &snapshot.statuses {
-            for row in recommender::rows_of(vpa, status, usage) {
+            for row in rows_of(vpa, status, usage) {
                 let seconds = snapshot.at.since_start().as_secs_f64();
                 let head = [(index + 1).to_string(), seconds.to_string(), vpa.name.to_string()];
                 let _ = writer.write_record(head.into_iter().chain(row));
@@ -139,6 +139,50 @@ pub fn recommendations(scenario: &VpaScenario, release: VpaRelease, rows: Rows) 
         }
     }
     text(writer)
+}
+
+/// The cells of a VPA in one run for CSV, one row for each resource of a container: container,
+/// resource, lowest and highest usage, lower bound, target, upper bound and uncapped target.
+fn rows_of(vpa: &ObjectName, status: &VpaStatus, usage: &[PodUsage]) -> Vec<Vec<String>> {
+    let amounts = amounts(status);
+    let own = || usage.iter().filter(|usage| usage.vpa == *vpa);
+    let mut keys: BTreeSet<(&str, Resource)> =
+        amounts.iter().map(|it| (&*it.container, it.resource)).collect();
+    keys.extend(own().map(|usage| (&*usage.container, usage.resource)));
+    let rows = keys.into_iter().map(|(container, resource)| {
+        let used = own().find(|it| *it.container == *container && it.resource == resource);
+        let used = used.map_or([String::new(), String::new()], |used| {
+            [used.lowest, used.highest].map(|amount| match resource {
+                Resource::Cpu => (amount as f64 / 1000.0).to_string(),
+                Resource::Memory => amount.to_string(),
+            })
+        });
+        let mut amounts = amounts.iter();
+        let recommended = amounts.find(|it| it.container == container && it.resource == resource);
+        let value = |index: usize| recommended.map(|it| cell(it, index)).unwrap_or_default();
+        let head = [container.to_owned(), resource.name().to_owned()];
+        head.into_iter().chain(used).chain([1, 0, 2, 3].map(value)).collect()
+    });
+    rows.collect()
+}
+
+/// The lower bound, the target and the upper bound of each container and resource, for CSV.
+fn bounds_of(status: &VpaStatus) -> Vec<((String, &'static str), [String; 3])> {
+    let amounts = amounts(status).into_iter();
+    amounts
+        .map(|it| {
+            let cells = [1, 0, 2].map(|index| cell(&it, index));
+            ((it.container, it.resource.name()), cells)
+        })
+        .collect()
+}
+
+/// An amount in cores or bytes. Empty: there is none.
+fn cell(amounts: &Amounts, index: usize) -> String {
+    match amounts.texts[index].is_empty() {
+        true => String::new(),
+        false => amounts.values[index].to_string(),
+    }
 }
 
 /// The titles of all metrics, in the order in which they appear. Metrics with the same title share
@@ -176,7 +220,7 @@ fn row(
     cells.push(tick.replicas_before.to_string());
     cells.push(tick.replicas_after.to_string());
     cells.push(derivation.limited_by().unwrap_or_default().to_owned());
-    cells.push(table::why(observation, derivation, &[]));
+    cells.push(hpa::rows::why(observation, derivation, &[]));
     cells
 }
 

@@ -55,7 +55,7 @@ pub fn tick(
         |tick: &FreeTick| tick.observation.status_write().is_some() && tick.observation.hpa == *hpa;
     let before = run.ticks[..index].iter().rev().find(|tick| written(tick));
     let before = before.and_then(|tick| tick.observation.status_write());
-    let mut out = table::heading(scenario, release, columns);
+    let mut out = table::heading(&scenario.id, &scenario.requirement, release, columns);
     let several = scenario.has_several_hpas();
     let hpa_name = if several { format!(", HPA {hpa}") } else { String::new() };
     let (number, at) = (index + 1, tick.observation.at);

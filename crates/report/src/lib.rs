@@ -6,7 +6,7 @@
 
 pub mod change;
 mod change_lines;
-pub mod chart;
+mod chart;
 pub mod comparison;
 pub mod csv;
 mod difference;
@@ -26,6 +26,8 @@ pub mod outcome;
 pub mod places;
 mod plot;
 pub mod prediction_lines;
+#[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "only pages show all of it"))]
+mod presentation;
 pub mod recommender;
 pub mod results;
 mod scale;

@@ -13,6 +13,17 @@ pub(crate) enum Unit {
     Total,
 }
 
+impl Unit {
+    /// The unit for captions.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::Percent => "percent of the request",
+            Unit::Average => "average over the pods",
+            Unit::Total => "value",
+        }
+    }
+}
+
 /// The unit of a metric's value and target.
 pub(crate) fn unit(metric: &MetricDerivation) -> Unit {
     match metric.target {

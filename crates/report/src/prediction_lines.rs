@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::json::line;
-use super::recommender::{names, shown_runs};
+use super::presentation::{hpa, recommender as vpa};
+use super::recommender::names;
 use super::table::Rows;
 use super::unmet::UnmetOf;
 use kube_autoscaler_models::api::{ConditionStatus, ConditionType, HpaCondition, Requests, Text};
@@ -45,7 +46,7 @@ pub struct FreeRunSummary<'a> {
 /// If writing fails.
 pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) -> io::Result<()> {
     let FreeRunSummary { id, unmet, of, skipped, scenario, rows } = *about;
-    let shown = rows.of(run);
+    let shown = hpa::rows::shown(rows, run);
     for (index, tick) in run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]) {
         line(out, &TickLine { scenario: id, ..TickLine::of(index + 1, tick, scenario) })?;
     }
@@ -83,7 +84,7 @@ pub fn free_recommender_run(
     several: bool,
 ) -> io::Result<()> {
     let id = several.then_some(&*scenario.id);
-    let shown = shown_runs(rows, &run.snapshots, &names(scenario));
+    let shown = vpa::rows::shown(rows, &run.snapshots, &names(scenario));
     for (index, snapshot) in run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]) {
         line(out, &RunLine { scenario: id, ..RunLine::of(index + 1, snapshot) })?;
     }
@@ -110,7 +111,7 @@ fn beside_hpa(
     rows: Rows,
     scenario: Option<&str>,
 ) -> io::Result<()> {
-    let shown = shown_runs(rows, run.snapshots(), &names(&run.scenario));
+    let shown = vpa::rows::shown(rows, run.snapshots(), &names(&run.scenario));
     let runs = run.snapshots().iter().enumerate().filter(|(index, _)| shown[*index]);
     for (index, snapshot) in runs {
         line(out, &BesideHpa { recommender: RunLine::of(index + 1, snapshot), scenario })?;

@@ -268,7 +268,7 @@ fn a_vpa_and_usage_are_enough_for_a_prediction() {
         .code(0);
     let shown = stdout(&run);
     for part in [
-        "hamster-vpa  model of vpa-1.8\n  VPA hamster-vpa recommends requests for the pods",
+        "hamster-vpa  model of vpa-1.8\nVPA hamster-vpa recommends requests for the pods",
         "11520  192h    hamster    cpu        586m    587m     660m",
         "11,520 ticks; ",
     ] {

@@ -105,7 +105,7 @@ pub(super) fn bands() -> Result<(), Failed> {
     ];
     assert_eq!(events, expected, "the deletion is that of the other VPA");
     let deleted = with_class(figures[1], "seg");
-    assert_eq!(deleted[0].attribute("title"), Some("from 150h: deleted"));
+    assert_eq!(deleted[0].attribute("title"), Some("from 150h: deleted, 2,521 ticks"));
     Ok(())
 }
 

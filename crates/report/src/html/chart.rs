@@ -1,268 +1,203 @@
-//! The charts of a timeline, one below the other over a common axis of time.
+//! Charts as SVG, and the lanes of intervals and moments below them.
+
+use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::actions;
-use super::detail::Detail;
-use super::lane::{ChartAxis, Lane, amounts_up_to, flag, grid, largest, line, time, whole};
+use super::lane::{ChartAxis, Lane, Marked, flag, line};
 use super::path::{self, Bar};
-use super::peak::{self, Divided};
-use super::timeline::{Limited, Metric, Pods, Replicas, Timeline, Value};
-use super::words;
-use crate::metric::{Unit, unit};
-use crate::scale::ValueAxis;
-use kube_autoscaler_models::derivation::{MetricDerivation, PodCounts};
-use kube_autoscaler_models::observation::EventType;
-use kube_autoscaler_models::quantity::human;
+use super::peak::Divided;
+use crate::counted;
+use crate::presentation::{
+    Chart, Interval, Intervals, Keep, Key, Moments, Series, Shape, Size, Stretch, Value, Values,
+    largest,
+};
+use crate::scale::{ValueAxis, WIDTH};
 use kube_autoscaler_models::time::Time;
-
-pub(super) const REPLICAS_HEIGHT: f64 = 132.0;
-const METRIC_HEIGHT: f64 = 84.0;
-const PODS_HEIGHT: f64 = 56.0;
 
 /// With more ticks, single values have no dots.
 const MOST_DOTS: usize = 40;
 
 /// The maximum number of columns of the small chart in a summary, which is 130 pixels wide.
-pub(super) const SPARK_COLUMNS: usize = 65;
+const SPARK_COLUMNS: usize = 65;
 
-/// All charts of a timeline.
-pub(super) fn all(timeline: &Timeline<'_>, detail: Detail) -> Markup {
-    let axis = timeline.axis(detail.columns);
-    let labels = axis.labels();
-    let grid = &grid(&labels);
-    html! {
-        (replicas(timeline, axis, grid))
-        @for metric in timeline.metrics() { (self::metric(&metric, axis, grid)) }
-        (pods(&timeline.pods(), axis, grid))
-        (limits(&timeline.limits(), axis))
-        (events(timeline, axis))
-        (actions::lane(&actions::of(timeline), axis))
-        (time(axis, &labels))
-    }
+const SPARK: Size = Size { height: 24.0, labels: 2 };
+
+/// The roles of the lines of the small chart.
+const SPARK_ROLES: [&str; 3] = ["spec", "value", "target"];
+
+/// A chart, with the mark of the first tick that differs. `grid`: the lines of [`super::lane::grid`].
+pub(super) fn draw(chart: &Chart, axis: ChartAxis, grid: &str, marked: Option<&Marked>) -> Markup {
+    let scale = &chart.axis;
+    let lines = html! { @for series in &chart.series { (drawn(series, axis, scale)) } };
+    let overlay = html! {
+        @for series in &chart.series {
+            @match &series.shape {
+                Shape::Peaked(values) => {
+                    (Divided::at(values, scale.max).arrows(&|it| chart.unit.text(it), axis))
+                }
+                Shape::Peaks(values) => {
+                    (Divided::at(values, scale.max).arrows(&|_| String::new(), axis))
+                }
+                Shape::Hatched(bars) => (hatched(bars, axis, scale)),
+                _ => {}
+            }
+        }
+        @if let (Some(text), Some(marked)) = (&chart.flag, marked) { (flag(text, marked)) }
+    };
+    let caption = html! {
+        b { (chart.title) } (chart.owner)
+        (keys(&chart.keys))
+    };
+    let label = |value| chart.unit.label(value);
+    Lane { caption, about: &chart.about, scale, label: &label, lines, overlay }.draw(grid)
 }
 
-/// The replicas of the summary of a scenario, as one small line.
-pub(super) fn sparkline(timeline: &Timeline<'_>) -> Markup {
-    let axis = timeline.axis(SPARK_COLUMNS);
-    let spec = timeline.replicas().spec;
-    let values = ValueAxis::up_to(largest([&spec]), 24.0, 2, true);
+/// The chart in the summary of a scenario, as one small picture.
+pub(super) fn sparkline(chart: &Chart, end: Time) -> Markup {
+    let axis = ChartAxis::until(end, SPARK_COLUMNS);
+    let is_shown = |series: &&Series| SPARK_ROLES.contains(&series.role);
+    let lines: Vec<(&str, Vec<Value>)> = chart
+        .series
+        .iter()
+        .filter(is_shown)
+        .filter_map(|series| match &series.shape {
+            Shape::Line(values) => Some((series.role, thinned(values, axis))),
+            _ => None,
+        })
+        .collect();
+    let top = lines.iter().map(|(_, values)| largest([values])).fold(0.0, f64::max);
+    let scale = chart.unit.axis(top, SPARK);
     html! {
         svg.spark viewBox="0 0 1000 24" preserveAspectRatio="none" aria-hidden="true" {
-            path.l.spec d=(line(&spec, axis, &values)) {}
+            @for (role, values) in &lines { path.l.(role) d=(line(values, axis, &scale)) {} }
         }
     }
 }
 
-fn replicas(timeline: &Timeline<'_>, axis: ChartAxis, grid: &str) -> Markup {
-    let all = timeline.replicas();
-    let seen = largest([&all.spec, &all.status, &all.desired, &all.model]);
-    // A limit that is far away would flatten everything below it.
-    let is_near = |(_, value): &&Value| value.is_some_and(|limit| limit <= seen * 2.0 + 2.0);
-    let near: Vec<Value> = all.max.iter().filter(is_near).copied().collect();
-    let top = largest([&near, &all.min]).max(seen);
-    let scale = ValueAxis::up_to(top, REPLICAS_HEIGHT, 4, true);
-    let is_inside = |value: &f64| *value <= scale.max;
-    let max: Vec<Value> =
-        all.max.iter().map(|(at, value)| (*at, value.filter(is_inside))).collect();
-    let draw = |values: &[Value]| line(values, axis, &scale);
-    let lines = html! {
-        path.l.lim d=(draw(&all.min)) {}
-        path.l.lim d=(draw(&max)) {}
-        path.l.desired d=(draw(&all.desired)) {}
-        path.l.status d=(draw(&all.status)) {}
-        path.l.spec d=(draw(&all.spec)) {}
-        @if !all.model.is_empty() {
-            path.l.model d=(draw(&all.model)) {}
-            path.dot.model d=(differing(&all.differing, axis, &scale)) {}
+fn keys(keys: &[Key]) -> Markup {
+    html! {
+        @for Key { class, text, about } in keys {
+            span class=(class) title=[(!about.is_empty()).then_some(about)] { (text) }
         }
-    };
-    let caption = html! {
-        b { "Replicas" }
-        @if timeline.scenario.has_several_hpas() { " of " (timeline.hpa) }
-        span.k.spec { "spec" }
-        @if !all.status.is_empty() { span.k.status { "status" } }
-        @if !all.desired.is_empty() { span.k.desired { "desired" } }
-        @if !all.model.is_empty() { span.k.model { "desired by the model" } }
-        @if let Some(limits) = limits_text(&all, scale.max) { span.k.lim { (limits) } }
-    };
-    let about = format!("Replicas. {}", words::changes(&all.spec));
-    Lane { caption, about, scale, label: whole, lines, overlay: mark(timeline, axis) }.draw(grid)
+    }
 }
 
-/// A dot at each value of the model that the controller did not write.
-fn differing(values: &[(Time, f64)], axis: ChartAxis, scale: &ValueAxis) -> String {
-    path::dots(values.iter().map(|(at, value)| (axis.x(*at), scale.y(*value))), axis.columns)
+/// A series as paths.
+fn drawn(series: &Series, axis: ChartAxis, scale: &ValueAxis) -> Markup {
+    let role = series.role;
+    let dots =
+        |times: &[Time], y: f64| path::dots(times.iter().map(|at| (axis.x(*at), y)), axis.columns);
+    html! {
+        @match &series.shape {
+            Shape::Line(values) => path.l.(role) d=(line(&thinned(values, axis), axis, scale)) {},
+            Shape::Peaked(values) => (peaked(role, values, axis, scale)),
+            Shape::Band { lower, upper } => {
+                @let area = path::ribbon(&bars(lower, upper, axis, scale, half));
+                @if !area.is_empty() { path.(role) d=(area) {} }
+            }
+            Shape::Area { lower, upper } => {
+                path.(role) d=(path::area(bars(lower, upper, axis, scale, |y| y), axis.columns)) {}
+            }
+            Shape::Dots(values) => {
+                @let dots = values.iter().map(|(at, value)| (axis.x(*at), scale.y(*value)));
+                path.dot.(role) d=(path::dots(dots, axis.columns)) {}
+            }
+            Shape::Above(times) => path.dot.(role) d=(dots(times, 5.0)) {},
+            Shape::Below(times) => path.dot.(role) d=(dots(times, scale.height - 4.0)) {},
+            Shape::Verticals(times) => path.(role) d=(verticals(times, axis, scale.height)) {},
+            Shape::Peaks(_) | Shape::Hatched(_) => {}
+        }
+    }
 }
 
-/// The mark of the first tick that differs, with both values if these are the desired replicas.
-fn mark(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
-    let Some(mark) = &timeline.mark else { return html! {} };
-    let desired = mark.desired_replicas();
-    let text = desired.map_or_else(|| mark.word().to_owned(), |field| mark.values(field));
-    flag(&text, &mark.on(axis))
-}
-
-/// `min 1, max 10`, as in force at the end.
-fn limits_text(all: &Replicas, top: f64) -> Option<String> {
-    let last = |values: &[Value]| values.last().and_then(|(_, value)| *value);
-    let (min, max) = (last(&all.min)?, last(&all.max)?);
-    let hidden = if max <= top { "" } else { " (above the chart)" };
-    Some(format!("min {min:.0}, max {max:.0}{hidden}"))
-}
-
-fn metric(metric: &Metric<'_>, axis: ChartAxis, grid: &str) -> Markup {
-    let scale = value_axis(metric.like, peak::top(metric));
-    let divided = Divided::at(&metric.values, scale.max);
-    let target = line(&metric.target, axis, &scale);
+/// A line whose peaks are cut at the upper edge of its chart.
+fn peaked(role: &str, values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> Markup {
+    let divided = Divided::at(values, scale.max);
     let known = divided.inside.iter().filter_map(|(at, value)| Some((*at, (*value)?)));
-    let dots = path::dots(known.map(|(at, value)| (axis.x(at), scale.y(value))), axis.columns);
-    let failures = metric.failures.iter().map(|at| (axis.x(*at), scale.height - 4.0));
-    let lines = html! {
-        path.band.tolerated d=(band(metric, axis, &scale)) {}
-        path.l.target d=(target) {}
-        path.l.value d=(line(&divided.inside, axis, &scale)) {}
-        @if !divided.edge.is_empty() { path.l.edge d=(line(&divided.edge, axis, &scale)) {} }
-        @if metric.values.len() <= MOST_DOTS { path.dot.value d=(dots) {} }
-        @if !metric.failures.is_empty() { path.dot.bad d=(path::dots(failures, axis.columns)) {} }
-    };
-    let text = |value: f64| words::value(metric.like, value);
-    let edges = [&metric.target, &metric.lower, &metric.upper].map(|values| last(values));
-    let caption = html! {
-        b { (metric.like.title()) }
-        @if metric.values.iter().any(|(_, value)| value.is_some()) {
-            span.k.value { (words::unit(metric.like)) }
-        } @else {
-            span.hint { (words::unit(metric.like)) }
-        }
-        @if let [Some(target), Some(lower), Some(upper)] = edges {
-            span.k.target { "target " (text(target)) }
-            span.k.band { "tolerance " (text(lower)) " to " (text(upper)) }
-        }
-        @if !divided.peaks.is_empty() { span.hint { "▲ above the chart" } }
-        @if !metric.failures.is_empty() { span.k.bad { "metric failed" } }
-    };
-    let about = words::about_metric(metric);
-    let label = value_label(metric.like);
-    let overlay = divided.arrows(&text, axis);
-    Lane { caption, about, scale, label, lines, overlay }.draw(grid)
-}
-
-fn last(values: &[Value]) -> Option<f64> {
-    values.last().and_then(|(_, value)| *value)
-}
-
-/// The label of a value of the metric.
-pub(super) fn value_label(metric: &MetricDerivation) -> fn(f64) -> String {
-    match (unit(metric), words::is_memory(metric)) {
-        (Unit::Percent, _) => |value| format!("{value:.0}%"),
-        (_, true) => human::bytes,
-        (_, false) => words::milli,
+    let dots = known.map(|(at, value)| (axis.x(at), scale.y(value)));
+    html! {
+        path.l.(role) d=(line(&divided.inside, axis, scale)) {}
+        @if !divided.edge.is_empty() { path.l.edge d=(line(&divided.edge, axis, scale)) {} }
+        @if values.len() <= MOST_DOTS { path.dot.(role) d=(path::dots(dots, axis.columns)) {} }
     }
 }
 
-/// An axis with labels at round numbers in the unit of the labels.
-pub(super) fn value_axis(metric: &MetricDerivation, largest: f64) -> ValueAxis {
-    match words::is_memory(metric) {
-        true => amounts_up_to(largest, METRIC_HEIGHT, true),
-        false => {
-            let is_whole = unit(metric) == Unit::Percent;
-            ValueAxis::up_to(largest, METRIC_HEIGHT, 3, is_whole)
-        }
-    }
+fn half(y: f64) -> f64 {
+    (y * 2.0).round() / 2.0
 }
 
-/// The tolerance around the target.
-fn band(metric: &Metric<'_>, axis: ChartAxis, scale: &ValueAxis) -> String {
-    let edges = metric.lower.iter().zip(&metric.upper);
-    let ends = metric.lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end()]);
-    let bars = edges.zip(ends).filter_map(|(((at, lower), (_, upper)), end)| {
+/// The area between two lines. Half a pixel is not visible, so edges are rounded to it.
+fn bars(
+    lower: &Values,
+    upper: &Values,
+    axis: ChartAxis,
+    scale: &ValueAxis,
+    half: fn(f64) -> f64,
+) -> Vec<Bar> {
+    let (lower, upper) = (thinned(lower, axis), thinned(upper, axis));
+    let ends = lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end()]);
+    let bars = lower.iter().zip(&upper).zip(ends).filter_map(|(((at, lower), (_, upper)), end)| {
         let (from, to) = (axis.x(*at), axis.x(end));
-        Some(Bar { from, to, top: scale.y((*upper)?), bottom: scale.y((*lower)?) })
+        let (top, bottom) = (half(scale.y((*upper)?)), half(scale.y((*lower)?)));
+        (top < bottom).then_some(Bar { from, to, top, bottom })
     });
-    path::area(bars, axis.columns)
+    bars.collect()
 }
 
-/// The groups of pods, from the bottom to the top of their chart: class and name.
-const GROUPS: [(&str, &str); 4] = [
-    ("ready", "counted"),
-    ("unready", "unready"),
-    ("missing", "without metrics"),
-    ("gone", "failed or terminating"),
-];
-
-fn group(counts: PodCounts, index: usize) -> u32 {
-    [counts.ready, counts.unready, counts.missing, counts.ignored][index]
-}
-
-fn pods(pods: &[Pods], axis: ChartAxis, grid: &str) -> Markup {
-    let total = |pods: &Pods, groups: usize| -> f64 {
-        (0..groups).map(|index| f64::from(group(pods.counts, index))).sum()
-    };
-    let all = |pods: &Pods| total(pods, GROUPS.len()) + f64::from(pods.not_counted);
-    let most = pods.iter().map(all).fold(0.0, f64::max);
-    if most == 0.0 {
-        return html! {};
+fn verticals(times: &[Time], axis: ChartAxis, height: f64) -> String {
+    let mut path = String::new();
+    for at in times {
+        let _ = write!(path, "M{:.0} 0v{height:.0}", axis.percent(*at) / 100.0 * WIDTH);
     }
-    let scale = ValueAxis::up_to(most, PODS_HEIGHT, 2, true);
-    let stacked = |index: usize| {
-        let bars = pods.iter().map(|pods| Bar {
-            from: axis.x(pods.from),
-            to: axis.x(pods.to),
-            top: scale.y(total(pods, index + 1)),
-            bottom: scale.y(total(pods, index)),
-        });
-        path::area(bars, axis.columns)
-    };
-    let seen = |index: &usize| pods.iter().any(|pods| group(pods.counts, *index) > 0);
-    let shown: Vec<usize> = (0..GROUPS.len()).filter(seen).collect();
-    let is_partial = pods.iter().any(|pods| pods.not_counted > 0);
-    let outline: Vec<Value> = pods.iter().map(|pods| (pods.from, Some(all(pods)))).collect();
-    let lines = html! {
-        @for index in &shown { path.a.(GROUPS[*index].0) d=(stacked(*index)) {} }
-        @if is_partial { path.l.total d=(line(&outline, axis, &scale)) {} }
-    };
-    let caption = html! {
-        b { "Pods" }
-        @for index in &shown { span.k.a.(GROUPS[*index].0) { (GROUPS[*index].1) } }
-        @if is_partial {
-            span.k.a.hatched title=(NOT_CLASSIFIED) { "not classified" }
-            span.k.total { "total" }
-        }
-    };
-    let names: Vec<&str> = shown.iter().map(|index| GROUPS[*index].1).collect();
-    let about = format!("Pods by group: {}; at most {most:.0} pods", names.join(", "));
-    let overlay = not_classified(pods, axis, &scale);
-    Lane { caption, about, scale, label: whole, lines, overlay }.draw(grid)
+    path
 }
 
-/// The explanation of a hatched area.
-const NOT_CLASSIFIED: &str = "In these ticks, the controller did not look at the pods: for \
-     example, it could not read the scale or the metrics.";
+/// At most one value for each column of a chart, from the beginning of the column; all values of a
+/// line that shows their range.
+fn thinned(values: &Values, axis: ChartAxis) -> Vec<Value> {
+    let columns = axis.columns;
+    if values.keep == Keep::Range || values.all.len() <= columns {
+        return values.all.clone();
+    }
+    let column = |at: Time| (axis.percent(at) / 100.0 * columns as f64) as usize;
+    let groups = values.all.chunk_by(|one, other| column(one.0) == column(other.0));
+    let kept = groups.map(|group| {
+        let known = group.iter().filter_map(|(_, value)| *value);
+        let value = match values.keep {
+            Keep::Least => known.reduce(f64::min),
+            Keep::Most => known.reduce(f64::max),
+            Keep::Last | Keep::Range => group.last().and_then(|(_, value)| *value),
+        };
+        // Round coordinates are short.
+        let begin = column(group[0].0) as f64 / columns as f64;
+        (Time((axis.end().0 as f64 * begin) as i64), value)
+    });
+    kept.collect()
+}
 
 /// The maximum number of hatched areas. Neighbors closer than their width are joined.
 const MOST_HATCHED: i64 = 60;
 
-/// The pods in ticks in which the controller did not count them, hatched.
-fn not_classified(pods: &[Pods], axis: ChartAxis, scale: &ValueAxis) -> Markup {
+fn hatched(bars: &[Stretch], axis: ChartAxis, scale: &ValueAxis) -> Markup {
     let close = axis.end().0 / MOST_HATCHED;
-    let mut areas: Vec<Pods> = Vec::new();
-    for pods in pods.iter().filter(|pods| pods.not_counted > 0) {
+    let mut areas: Vec<Stretch> = Vec::new();
+    for bar in bars {
         match areas.last_mut() {
             Some(last)
-                if last.to == pods.from && last.not_counted == pods.not_counted
-                    || pods.to.0 - last.from.0 < close =>
+                if last.to == bar.from && last.value == bar.value
+                    || bar.to.0 - last.from.0 < close =>
             {
-                last.to = pods.to;
-                last.not_counted = last.not_counted.max(pods.not_counted);
+                last.to = bar.to;
+                last.value = last.value.max(bar.value);
             }
-            _ => areas.push(*pods),
+            _ => areas.push(*bar),
         }
     }
     html! {
-        @for Pods { from, to, not_counted, .. } in &areas {
+        @for Stretch { from, to, value } in &areas {
             @let (left, right) = (axis.percent(*from), axis.percent(*to));
-            @let top = scale.y(f64::from(*not_counted));
+            @let top = scale.y(*value);
             @let style = format!(
                 "left:{left:.2}%;width:{:.2}%;top:{top:.1}px", right - left
             );
@@ -271,30 +206,19 @@ fn not_classified(pods: &[Pods], axis: ChartAxis, scale: &ValueAxis) -> Markup {
     }
 }
 
-/// The intervals in which a window, a policy or a limit decided.
-fn limits(limits: &[Limited], axis: ChartAxis) -> Markup {
-    if limits.is_empty() {
-        return html! {};
-    }
-    let kinds = kinds(limits);
-    let limits = &joined(limits, axis);
+/// A strip of intervals.
+pub(super) fn strip(intervals: &Intervals, axis: ChartAxis) -> Markup {
     html! {
         div.lane {
-            div.cap {
-                b { "Limited by" }
-                @for (class, names) in &kinds {
-                    span.k.a.by.(class) { (names.join(", ")) }
-                }
-                span.hint { "why the replicas do not follow the metrics" }
-            }
+            div.cap { b { (intervals.title) } (keys(&intervals.keys)) }
             div.strip {
-                @for limit in limits {
-                    @let (from, to) = (axis.percent(limit.from), axis.percent(limit.to));
-                    @let title = words::limited(limit);
+                @for interval in joined(&intervals.list, axis) {
+                    @let (from, to) = (axis.percent(interval.from), axis.percent(interval.to));
                     @let style = format!("left:{from:.2}%;width:{:.2}%", to - from);
-                    span.seg.by.(words::limit_class(limit.by)) title=(title) style=(style) {
+                    span.seg.by.(interval.reason.class) title=(title(&interval, axis))
+                        style=(style) {
                         // No name fits into less.
-                        @if to - from >= 2.0 { i { (limit.by) } }
+                        @if to - from >= 2.0 { i { (interval.reason.text) } }
                     }
                 }
             }
@@ -302,87 +226,85 @@ fn limits(limits: &[Limited], axis: ChartAxis) -> Markup {
     }
 }
 
+/// `10m15s to 14m45s: stabilization, 18 ticks`.
+fn title(interval: &Interval, axis: ChartAxis) -> String {
+    let Interval { from, to, reason, ticks } = interval;
+    let ticks = counted(*ticks, "tick");
+    match *to < axis.end() {
+        true => format!("{from} to {to}: {}, {ticks}", reason.text),
+        false => format!("from {from}: {}, {ticks}", reason.text),
+    }
+}
+
 /// The intervals, as they are drawn. Many intervals are drawn as columns of the same width, each
-/// with the limit that decided for the longest time. An interval takes as many bytes of the page as
+/// with the reason that held for the longest time. An interval takes as many bytes of the page as
 /// several columns of a line, so they are fewer.
-fn joined(limits: &[Limited], axis: ChartAxis) -> Vec<Limited> {
+fn joined(intervals: &[Interval], axis: ChartAxis) -> Vec<Interval> {
     let most = axis.columns / 2;
-    if limits.len() <= most {
-        return limits.to_vec();
+    if intervals.len() <= most {
+        return intervals.to_vec();
     }
     let width = axis.end().0 / most as i64 + 1;
     let column = |at: Time| at.0 / width;
-    let mut joined: Vec<Limited> = Vec::new();
-    let mut rest = limits;
-    while let Some(first) = rest.first() {
-        let here = column(first.from);
-        let count = rest.iter().take_while(|limit| column(limit.from) == here).count();
-        let (group, later) = rest.split_at(count);
-        rest = later;
-        let mut lengths: Vec<(&'static str, i64)> = Vec::new();
-        for limit in group {
-            match lengths.iter_mut().find(|(by, _)| *by == limit.by) {
-                Some((_, length)) => *length += limit.to.0 - limit.from.0,
-                None => lengths.push((limit.by, limit.to.0 - limit.from.0)),
+    let mut joined: Vec<Interval> = Vec::new();
+    for group in intervals.chunk_by(|one, other| column(one.from) == column(other.from)) {
+        let mut lengths: Vec<(&Interval, i64)> = Vec::new();
+        for interval in group {
+            let length = interval.to.0 - interval.from.0;
+            match lengths.iter_mut().find(|(known, _)| known.reason == interval.reason) {
+                Some((_, sum)) => *sum += length,
+                None => lengths.push((interval, length)),
             }
         }
+        let (first, last) = (&group[0], &group[group.len() - 1]);
         let longest = lengths.iter().max_by_key(|(_, length)| *length);
-        let by = longest.map_or(first.by, |(by, _)| by);
-        let ticks = group.iter().filter(|limit| limit.by == by).map(|limit| limit.ticks).sum();
-        let to = group.last().map_or(first.to, |limit| limit.to);
+        let reason = longest.map_or(&first.reason, |(interval, _)| &interval.reason).clone();
+        let ticks = group.iter().filter(|it| it.reason == reason).map(|it| it.ticks).sum();
         match joined.last_mut() {
-            Some(last) if last.by == by && first.from.0 - last.to.0 < width => {
-                last.to = to;
-                last.ticks += ticks;
+            Some(before) if before.reason == reason && first.from.0 - before.to.0 < width => {
+                before.to = last.to;
+                before.ticks += ticks;
             }
-            _ => joined.push(Limited { from: first.from, to, by, ticks }),
+            _ => joined.push(Interval { from: first.from, to: last.to, reason, ticks }),
         }
     }
     joined
 }
 
-/// The kinds of limits with the names of the limits of each kind, in the order of their first
-/// intervals.
-fn kinds(limits: &[Limited]) -> Vec<(&'static str, Vec<&'static str>)> {
-    let mut kinds: Vec<(&'static str, Vec<&'static str>)> = Vec::new();
-    for limit in limits {
-        let kind = words::limit_class(limit.by);
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, names)) if names.contains(&limit.by) => {}
-            Some((_, names)) => names.push(limit.by),
-            None => kinds.push((kind, vec![limit.by])),
-        }
-    }
-    kinds
-}
-
-/// The events that the controller recorded.
-fn events(timeline: &Timeline<'_>, axis: ChartAxis) -> Markup {
-    let of = |type_: EventType| {
-        let ticks = timeline.ticks.iter().map(|tick| tick.observation);
-        let with = ticks.filter(move |tick| tick.events().any(|event| event.type_ == type_));
-        with.map(|tick| tick.at).collect::<Vec<Time>>()
-    };
-    let (normal, warning) = (of(EventType::Normal), of(EventType::Warning));
-    if normal.is_empty() && warning.is_empty() {
-        return html! {};
-    }
+/// A row of dots.
+pub(super) fn moments(moments: &Moments, axis: ChartAxis) -> Markup {
     let dots = |times: &[Time]| path::dots(times.iter().map(|at| (axis.x(*at), 8.0)), axis.columns);
-    let about = format!("Events: {} normal, {} warnings", normal.len(), warning.len());
     html! {
         div.lane {
-            div.cap {
-                b { "Events of the controller" }
-                @if !normal.is_empty() { span.k.ev { "normal" } }
-                @if !warning.is_empty() { span.k.bad { "warning" } }
-            }
+            div.cap { b { (moments.title) } (keys(&moments.keys)) }
             div.plot style="height:16px" {
-                svg viewBox="0 0 1000 16" preserveAspectRatio="none" role="img" aria-label=(about) {
+                svg viewBox="0 0 1000 16" preserveAspectRatio="none" role="img"
+                    aria-label=(moments.about) {
                     path.g d="M0 8H1000" {}
-                    @if !normal.is_empty() { path.dot.ev d=(dots(&normal)) {} }
-                    @if !warning.is_empty() { path.dot.bad d=(dots(&warning)) {} }
+                    @for (role, times) in &moments.times { path.dot.(role) d=(dots(times)) {} }
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_keeps_the_range_of_its_values() {
+        let values: Vec<Value> =
+            (0..100).map(|second| (Time::from_secs(second), Some((second % 10) as f64))).collect();
+        let axis = ChartAxis::until(Time::from_secs(100), 10);
+        let kept = |keep: Keep| -> Vec<f64> {
+            let values = thinned(&keep.of(values.clone()), axis);
+            values.into_iter().filter_map(|(_, value)| value).collect()
+        };
+        assert_eq!(kept(Keep::Least), [0.0; 10]);
+        assert_eq!(kept(Keep::Most), [9.0; 10]);
+        assert_eq!(kept(Keep::Last), [9.0; 10]);
+        let wide = ChartAxis::until(Time::from_secs(100), 100);
+        assert_eq!(thinned(&Keep::Most.of(values.clone()), wide), values);
     }
 }

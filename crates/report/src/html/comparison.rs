@@ -5,20 +5,16 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use super::chart;
 use super::lane::{self, ChartAxis, Lane};
+use super::page;
 use super::section::Section;
 use super::share::Share;
-use super::timeline::{Run, Timeline, Value};
-use super::{page, words};
 use crate::comparison::{
     CAUSES, COLUMNS, Column, ComparisonRow, SettingName, not_compared, tables,
 };
 use crate::counted;
 use crate::first_difference::{Differing, differing};
-use crate::metric;
-use crate::scale::ValueAxis;
-use kube_autoscaler_models::derivation::MetricDerivation;
+use crate::presentation::{Chart, Controller as _, Unit, Value, hpa, largest, words};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
@@ -74,7 +70,7 @@ pub struct Comparison {
 #[derive(Debug)]
 struct Group {
     namespace: Arc<str>,
-    hpa: Arc<str>,
+    hpa: String,
     settings: Vec<Series>,
 }
 
@@ -85,53 +81,31 @@ struct Series {
     release: String,
     end: Time,
     zero: Option<Timestamp>,
-    replicas: Vec<Value>,
-    metrics: Vec<MetricSeries>,
+    /// The chart of the replicas, and those of the metrics.
+    charts: Vec<Chart>,
 }
 
-/// The values of a metric.
-#[derive(Debug)]
-struct MetricSeries {
-    /// Name, unit and target.
-    like: MetricDerivation,
-    values: Vec<Value>,
-    target: Vec<Value>,
-}
-
-impl MetricSeries {
-    /// Returns true if the other one is the same metric in the same unit, so that both can have the
-    /// same axis.
-    fn fits(&self, other: &MetricSeries) -> bool {
-        metric::is_same(&self.like, &other.like)
-    }
+/// Returns true if both charts show the same in the same unit, so that they can have the same axis.
+fn is_same(one: &Chart, other: &Chart) -> bool {
+    (&one.title, one.unit) == (&other.title, other.unit)
 }
 
 impl Series {
-    fn of(setting: &SettingName, release: &str, timeline: &Timeline<'_>) -> Series {
-        let metrics = timeline.metrics().into_iter().map(|metric| MetricSeries {
-            like: metric.like.clone(),
-            values: metric.values,
-            target: metric.target,
-        });
-        Series {
-            name: setting.clone(),
-            release: release.to_owned(),
-            end: timeline.end(),
-            zero: timeline.zero(),
-            replicas: timeline.replicas().spec,
-            metrics: metrics.collect(),
-        }
+    /// The replicas over time.
+    fn replicas(&self) -> &[Value] {
+        self.charts.first().map(Chart::values).unwrap_or_default()
     }
 
     /// `4 replicas, cpu 62%`.
     fn at(&self, at: Time) -> String {
-        let replicas = value_at(&self.replicas, at);
-        let replicas = replicas.map(|count| counted(count as usize, "replica"));
-        let metrics = self.metrics.iter().filter_map(|metric| {
-            let value = value_at(&metric.values, at)?;
-            Some(format!("{} {}", metric.like.name, words::value(&metric.like, value)))
+        let values = self.charts.iter().filter_map(|chart| {
+            let value = value_at(chart.values(), at)?;
+            Some(match chart.unit {
+                Unit::Count => counted(value as usize, "replica"),
+                unit => format!("{} {}", chart.title, unit.text(value)),
+            })
         });
-        replicas.into_iter().chain(metrics).collect::<Vec<_>>().join(", ")
+        values.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -160,15 +134,22 @@ impl Comparison {
         let section = self.share.fit(|detail| Section::of_model(scenario, run, &[], detail));
         self.sections.push(section.named(&setting.to_string(), about));
         let release = &run.trace.release;
-        let drawn = Run::of_model(scenario, run);
-        for timeline in drawn.iter().flat_map(Run::timelines) {
-            let series = Series::of(setting, release, &timeline);
-            let (namespace, hpa) = (&scenario.namespace, &timeline.hpa);
-            let same = |group: &&mut Group| group.namespace == *namespace && group.hpa == *hpa;
+        let drawn = hpa::Run::of_model(scenario, run, None);
+        for timeline in drawn.iter().flat_map(hpa::Run::timelines) {
+            let is_compared = |chart: &Chart| !chart.main.is_empty();
+            let series = Series {
+                name: setting.clone(),
+                release: release.clone(),
+                end: timeline.end,
+                zero: scenario.clock,
+                charts: timeline.charts().into_iter().filter(is_compared).collect(),
+            };
+            let (namespace, hpa) = (&scenario.namespace, timeline.name());
+            let same = |group: &&mut Group| group.namespace == *namespace && group.hpa == hpa;
             match self.hpas.iter_mut().find(same) {
                 Some(group) => group.settings.push(series),
                 None => {
-                    let (namespace, hpa) = (namespace.clone(), hpa.clone());
+                    let (namespace, hpa) = (namespace.clone(), hpa.to_owned());
                     self.hpas.push(Group { namespace, hpa, settings: vec![series] });
                 }
             }
@@ -288,76 +269,81 @@ impl Drawn<'_> {
 
     fn replicas(&self, grid: &str) -> Markup {
         let settings = &self.group.settings;
-        let most = settings.iter().map(|it| lane::largest([&it.replicas]));
-        let most = most.fold(0.0, f64::max);
-        let scale = ValueAxis::up_to(most, chart::REPLICAS_HEIGHT, 4, true);
+        let Some(chart) = settings.first().and_then(|it| it.charts.first()) else {
+            return html! {};
+        };
+        let most = settings.iter().map(|it| largest([it.replicas()])).fold(0.0, f64::max);
+        let scale = chart.unit.axis(most, chart.size);
         // The first setting is drawn last, above the others.
         let lines = html! {
             @for (index, setting) in settings.iter().enumerate().rev() {
-                path.l.(class(index)) d=(lane::line(&setting.replicas, self.axis_of(index), &scale))
+                path.l.(class(index)) d=(lane::line(setting.replicas(), self.axis_of(index), &scale))
                     data-i=(index) {}
             }
         };
         let caption = html! {
-            b { "Replicas" }
+            b { (chart.title) }
             @for (index, name) in self.names.iter().enumerate() {
                 span.k.(class(index)) data-i=(index) { (name) }
             }
         };
         let about = settings.iter().zip(&self.names);
-        let about = about.map(|(it, name)| format!("{name}: {}", words::changes(&it.replicas)));
+        let about = about.map(|(it, name)| format!("{name}: {}", words::changes(it.replicas())));
         let about = format!("Replicas. {}", about.collect::<Vec<_>>().join(". "));
-        Lane { caption, about, scale, label: lane::whole, lines, overlay: html! {} }.draw(grid)
+        let label = |value| chart.unit.label(value);
+        let (about, scale, overlay) = (&*about, &scale, html! {});
+        Lane { caption, about, scale, label: &label, lines, overlay }.draw(grid)
     }
 
     /// The first one of each metric.
-    fn metrics(&self) -> Vec<&MetricSeries> {
-        let mut different: Vec<&MetricSeries> = Vec::new();
-        for metric in self.group.settings.iter().flat_map(|it| &it.metrics) {
-            if !different.iter().any(|it| it.fits(metric)) {
+    fn metrics(&self) -> Vec<&Chart> {
+        let mut different: Vec<&Chart> = Vec::new();
+        for metric in self.group.settings.iter().flat_map(|it| it.charts.iter().skip(1)) {
+            if !different.iter().any(|it| is_same(it, metric)) {
                 different.push(metric);
             }
         }
         different
     }
 
-    fn metric(&self, metric: &MetricSeries, axis: ChartAxis, grid: &str) -> Markup {
-        let of = |setting: &'_ Series| setting.metrics.iter().position(|it| it.fits(metric));
+    fn metric(&self, metric: &Chart, axis: ChartAxis, grid: &str) -> Markup {
         let series = self.group.settings.iter().enumerate();
-        let series: Vec<(usize, &MetricSeries)> = series
-            .filter_map(|(index, setting)| Some((index, &setting.metrics[of(setting)?])))
+        let series: Vec<(usize, &Chart)> = series
+            .filter_map(|(index, it)| {
+                Some((index, it.charts.iter().find(|it| is_same(it, metric))?))
+            })
             .collect();
-        let most = series.iter().map(|(_, it)| lane::largest([&it.values, &it.target]));
-        let scale = chart::value_axis(&metric.like, most.fold(0.0, f64::max));
-        let is_dense =
-            |index: usize, it: &MetricSeries| it.values.len() > self.axis_of(index).columns;
+        let most = series.iter().map(|(_, it)| largest([it.values(), it.line("target")]));
+        let scale = metric.unit.axis(most.fold(0.0, f64::max), metric.size);
+        let is_dense = |index: usize, it: &Chart| it.values().len() > self.axis_of(index).columns;
         let lines = html! {
             @for (index, it) in series.iter().rev() {
-                path.l.aim.(class(*index)) d=(lane::line(&it.target, axis, &scale))
+                path.l.aim.(class(*index)) d=(lane::line(it.line("target"), axis, &scale))
                     data-i=(index) {}
                 @let axis = self.axis_of(*index);
                 @if is_dense(*index, it) {
-                    path.range.(class(*index)) d=(lane::range(&it.values, axis, &scale))
+                    path.range.(class(*index)) d=(lane::range(it.values(), axis, &scale))
                         data-i=(index) {}
                 } @else {
-                    path.l.fine.(class(*index)) d=(lane::line(&it.values, axis, &scale))
+                    path.l.fine.(class(*index)) d=(lane::line(it.values(), axis, &scale))
                         data-i=(index) {}
                 }
             }
         };
-        let about = format!("{} of all settings", metric.like.title());
+        let about = format!("{} of all settings", metric.title);
         let caption = html! {
-            b { (metric.like.title()) }
+            b { (metric.title) }
             span.hint {
-                (words::unit(&metric.like))
+                (metric.keys.first().map_or("", |unit| &unit.text))
                 @if series.iter().any(|(index, it)| is_dense(*index, it)) {
                     ", from the lowest to the highest value"
                 }
                 "; the dotted lines are the targets"
             }
         };
-        let label = chart::value_label(&metric.like);
-        Lane { caption, about, scale, label, lines, overlay: html! {} }.draw(grid)
+        let label = |value| metric.unit.label(value);
+        let (about, scale, overlay) = (&*about, &scale, html! {});
+        Lane { caption, about, scale, label: &label, lines, overlay }.draw(grid)
     }
 
     /// The values of all settings at different times, for the script of the page.
@@ -398,9 +384,9 @@ fn times(settings: &[Series], count: usize) -> Vec<Time> {
         let every = times.len().div_ceil(most / 2).max(1);
         times.into_iter().step_by(every)
     };
-    let changes = settings.iter().flat_map(|it| it.replicas.iter().map(|(at, _)| *at)).collect();
-    let metrics = settings.iter().flat_map(|it| it.metrics.first());
-    let reconciles = metrics.flat_map(|it| it.values.iter().map(|(at, _)| *at)).collect();
+    let changes = settings.iter().flat_map(|it| it.replicas().iter().map(|(at, _)| *at)).collect();
+    let metrics = settings.iter().flat_map(|it| it.charts.get(1));
+    let reconciles = metrics.flat_map(|it| it.values().iter().map(|(at, _)| *at)).collect();
     sorted(thinned(sorted(changes)).chain(thinned(sorted(reconciles))).collect())
 }
 

@@ -1,135 +1,103 @@
-//! The figures of a run: the charts of its HPAs and VPAs over a common axis of time, each with the
+//! The figures of a run: the charts of each controller over a common axis of time, each with the
 //! panel for its ticks.
-
-use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use super::detail::Detail;
-use super::lane::Selectable;
-use super::mark::Mark;
+use super::lane::{self, ChartAxis, Marked};
 use super::panels::Panels;
-use super::timeline::{Run, Timeline};
-use super::vpa::VpaRun;
-use super::{actions, chart, ticks};
-use crate::counted;
-use kube_autoscaler_models::rules::VpaRelease;
-use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
-use kube_lockstep_sim::run::{FreeRun, Outcome};
+use super::{chart, events};
+use crate::presentation::{Controller, Detail, Presentation};
 
-/// The runs of the controllers of a scenario, which share an axis of time.
+/// The figures of a run.
 pub(super) struct Figures<'a> {
-    hpa: Option<Run<'a>>,
-    vpa: Option<VpaRun<'a>>,
+    run: Presentation<'a>,
     detail: Detail,
 }
 
 impl<'a> Figures<'a> {
-    fn new(mut hpa: Option<Run<'a>>, mut vpa: Option<VpaRun<'a>>, detail: Detail) -> Figures<'a> {
-        if let (Some(hpa), Some(vpa)) = (&mut hpa, &mut vpa) {
-            let end = hpa.end.max(vpa.end);
-            (hpa.end, vpa.end) = (end, end);
-        }
-        Figures { hpa, vpa, detail }
-    }
-
-    /// A run of an engine.
-    pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Figures<'a> {
-        Figures::new(Run::of_outcome(outcome), VpaRun::of_outcome(outcome, detail), detail)
-    }
-
-    /// A run of the model alone.
-    pub(super) fn of_model(
-        scenario: &'a Arc<Scenario>,
-        free: &'a FreeRun,
-        detail: Detail,
-    ) -> Figures<'a> {
-        let vpa = VpaRun::beside_hpa(scenario, free, detail);
-        Figures::new(Run::of_model(scenario, free), vpa, detail)
-    }
-
-    /// A run of the model of the VPA's recommender alone. `mark`: the first run that differs from
-    /// another release.
-    pub(super) fn of_recommender(
-        scenario: &'a VpaScenario,
-        free: &'a FreeRecommenderRun,
-        release: VpaRelease,
-        mark: Option<Mark<'a>>,
-        detail: Detail,
-    ) -> Figures<'a> {
-        let vpa = VpaRun::of_model(scenario, free, release, mark, detail);
-        Figures::new(None, vpa, detail)
-    }
-
-    /// Adds a mark at the first tick of the HPA controller that differs from another run.
-    pub(super) fn marked(mut self, mark: &Mark<'a>) -> Figures<'a> {
-        if let Some(run) = &mut self.hpa {
-            run.mark = Some(mark.clone());
-        }
-        self
+    pub(super) fn new(run: Presentation<'a>, detail: Detail) -> Figures<'a> {
+        Figures { run, detail }
     }
 
     /// Returns true if nothing is drawn.
     pub(super) fn is_empty(&self) -> bool {
-        self.hpa.is_none() && self.vpa.is_none()
+        self.run.controllers.is_empty()
     }
 
-    /// Returns true if both are runs of the HPA controller alone with the same charts.
+    /// Returns true if the charts are the same.
     pub(super) fn looks_like(&self, other: &Figures<'_>) -> bool {
-        self.hpa.is_some() && self.vpa.is_none() && self.charts() == other.charts()
+        self.charts().eq(other.charts())
     }
 
-    /// The charts of all HPAs.
-    fn charts(&self) -> String {
-        let timelines = self.hpa.as_ref().map(Run::timelines).unwrap_or_default();
-        timelines.iter().map(|it| chart::all(it, self.detail).into_string()).collect()
+    fn charts(&self) -> impl Iterator<Item = String> {
+        self.run.controllers.iter().map(|it| self.charts_of(&**it).into_string())
     }
 
     /// The numbers of ticks and changes, for the line with the facts of a scenario.
-    pub(super) fn counts(&self) -> String {
-        let hpa = self.hpa.as_ref().map(|run| {
-            let ticks = counted(run.ticks.len(), "tick");
-            format!(" · {ticks} · {} of replicas", counted(run.rescales(), "change"))
-        });
-        hpa.unwrap_or_default() + &self.vpa.as_ref().map(VpaRun::figures).unwrap_or_default()
+    pub(super) fn counts(&self) -> &str {
+        &self.run.counts
     }
 
     /// The small chart of the summary.
     pub(super) fn spark(&self) -> String {
-        match (&self.hpa, &self.vpa) {
-            (Some(run), _) => {
-                let timelines = run.timelines();
-                let first = timelines.first().map(chart::sparkline);
-                first.map(Markup::into_string).unwrap_or_default()
-            }
-            (None, Some(run)) => run.spark(),
-            (None, None) => String::new(),
-        }
+        let first = self.run.controllers.first().and_then(|it| it.charts().into_iter().next());
+        let spark = first.map(|chart| chart::sparkline(&chart, self.run.end).into_string());
+        spark.unwrap_or_default()
     }
 
     /// The figures as HTML. Adds the data of their panels.
     pub(super) fn html(&self, panels: &mut Panels) -> Markup {
-        let timelines = self.hpa.as_ref().map(Run::timelines).unwrap_or_default();
         html! {
-            @for timeline in &timelines { (figure(timeline, self.detail, panels)) }
-            @if let Some(run) = &self.vpa { (run.html(panels)) }
+            @for controller in &self.run.controllers {
+                @if let Some(heading) = controller.heading() { h2 { (heading) } }
+                (self.figure(&**controller, panels))
+            }
         }
     }
-}
 
-/// The charts of one HPA, and the panel for its ticks.
-fn figure(timeline: &Timeline<'_>, detail: Detail, panels: &mut Panels) -> Markup {
-    let axis = timeline.axis(detail.columns);
-    let marked = timeline.mark.as_ref().map(|mark| mark.on(axis));
-    panels.add(ticks::of(timeline, detail));
-    Selectable {
-        kind: "hpa",
-        name: &timeline.hpa,
-        charts: chart::all(timeline, detail),
-        marked,
-        below: actions::list(&actions::of(timeline)),
+    fn axis(&self, controller: &dyn Controller) -> ChartAxis {
+        let columns = controller.columns(self.detail);
+        ChartAxis::until(self.run.end, columns).from(self.run.zero)
     }
-    .draw()
+
+    /// The mark of the first tick that differs from another run.
+    fn marked(&self, controller: &dyn Controller) -> Option<Marked> {
+        let mark = controller.mark()?;
+        Some(Marked { at: self.axis(controller).percent(mark.first.at), kind: mark.word() })
+    }
+
+    /// The charts of a controller, with a cursor that selects a tick, and the panel for its ticks.
+    fn figure(&self, controller: &dyn Controller, panels: &mut Panels) -> Markup {
+        panels.add(controller.ticks(self.detail), self.run.end, self.run.zero);
+        let label = format!("Timeline of {}; arrow keys select a tick", controller.name());
+        html! {
+            div.fig.(controller.kind()) {
+                div.charts {
+                    (self.charts_of(controller))
+                    @if let Some(Marked { at, kind }) = self.marked(controller) {
+                        div.dvg.(kind) style=(format!("--p:{:.4}", at / 100.0)) {}
+                    }
+                    div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
+                }
+                (events::list(&controller.events()))
+                div.panel {}
+            }
+        }
+    }
+
+    fn charts_of(&self, controller: &dyn Controller) -> Markup {
+        let axis = self.axis(controller);
+        let labels = axis.labels();
+        let grid = &lane::grid(&labels);
+        let marked = self.marked(controller);
+        html! {
+            @for chart in controller.charts() {
+                (chart::draw(&chart, axis, grid, marked.as_ref()))
+            }
+            @if let Some(intervals) = controller.intervals() { (chart::strip(&intervals, axis)) }
+            @if let Some(moments) = controller.moments() { (chart::moments(&moments, axis)) }
+            (events::lane(&controller.events(), axis))
+            (lane::time(axis, &labels))
+        }
+    }
 }

@@ -8,9 +8,8 @@ use std::fmt::Write as _;
 use maud::{Markup, PreEscaped, html};
 
 use super::path::{self, Point};
-use super::timeline::Value;
+use crate::presentation::Value;
 use crate::scale::{Label, TimeAxis, ValueAxis, WIDTH};
-use kube_autoscaler_models::quantity::human;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::Timestamp;
 
@@ -62,19 +61,19 @@ impl ChartAxis {
 }
 
 /// A chart with its caption and the labels of its values.
-pub(super) struct Lane {
+pub(super) struct Lane<'a> {
     pub caption: Markup,
     /// The content of the chart for screen readers.
-    pub about: String,
-    pub scale: ValueAxis,
+    pub about: &'a str,
+    pub scale: &'a ValueAxis,
     /// The labels of the values.
-    pub label: fn(f64) -> String,
+    pub label: &'a dyn Fn(f64) -> String,
     pub lines: Markup,
     /// Text over the lines.
     pub overlay: Markup,
 }
 
-impl Lane {
+impl Lane<'_> {
     /// The chart as HTML. `grid`: the lines of [`grid`].
     pub(super) fn draw(&self, grid: &str) -> Markup {
         let height = self.scale.height;
@@ -127,26 +126,6 @@ pub(super) fn line(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> Stri
 /// An area from the lowest to the highest value in each column.
 pub(super) fn range(values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> String {
     path::range(&points(values, axis, scale), axis.columns)
-}
-
-/// The largest value of several series; 0 without values.
-pub(super) fn largest<const N: usize>(series: [&[Value]; N]) -> f64 {
-    let values = series.into_iter().flatten().filter_map(|(_, value)| *value);
-    values.fold(0.0, f64::max)
-}
-
-/// A label for a whole number.
-pub(super) fn whole(value: f64) -> String {
-    format!("{value:.0}")
-}
-
-/// An axis for memory, in thousandths of a byte, or for other amounts, in thousandths.
-pub(super) fn amounts_up_to(largest: f64, height: f64, is_memory: bool) -> ValueAxis {
-    if !is_memory {
-        return ValueAxis::up_to(largest, height, 3, false);
-    }
-    let size = human::byte_unit(largest / 1000.0).size * 1000.0;
-    ValueAxis::up_to(largest / size, height, 3, false).times(size)
 }
 
 /// The mark of the first tick that differs, at a place in percent.
@@ -216,36 +195,4 @@ fn dates(axis: ChartAxis, labels: &[Label]) -> Vec<Date> {
 pub(super) struct Marked {
     pub at: f64,
     pub kind: &'static str,
-}
-
-/// Charts with a cursor that selects a tick, the mark of the first tick that differs, and a panel
-/// for the selected tick.
-pub(super) struct Selectable<'a> {
-    /// `hpa` or `vpa`.
-    pub kind: &'static str,
-    /// The name of the HPA or the VPA.
-    pub name: &'a str,
-    pub charts: Markup,
-    pub marked: Option<Marked>,
-    /// The content between the charts and the panel.
-    pub below: Markup,
-}
-
-impl Selectable<'_> {
-    pub(super) fn draw(&self) -> Markup {
-        let label = format!("Timeline of {}; arrow keys select a tick", self.name);
-        html! {
-            div.fig.(self.kind) {
-                div.charts {
-                    (self.charts)
-                    @if let Some(Marked { at, kind }) = self.marked {
-                        div.dvg.(kind) style=(format!("--p:{:.4}", at / 100.0)) {}
-                    }
-                    div.cur role="slider" tabindex="0" aria-label=(label) aria-valuenow="0" {}
-                }
-                (self.below)
-                div.panel {}
-            }
-        }
-    }
 }

@@ -5,40 +5,33 @@
 //! the selected tick (`figure.js`). The playground shows [parts](Part) of pages, with `page.css`
 //! and `figure.js`.
 
-mod actions;
 mod chart;
 mod comparison;
-mod detail;
+mod events;
 mod figures;
 mod lane;
-mod mark;
 mod page;
 mod panels;
 mod path;
 mod peak;
-mod plain;
 mod predictions;
 mod section;
 mod sections;
 mod share;
-mod ticks;
-mod timeline;
-mod vpa;
-mod words;
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
-use detail::Detail;
 pub use predictions::{Predicted, Predictions};
 use section::{ChangeOf, Section};
 use sections::Sections;
 use share::Share;
 
-pub use self::vpa::{Decision, decisions};
 use super::change::Between;
+use super::presentation::Detail;
+pub use super::presentation::recommender::{Decision, decisions};
 use super::{CutOff, Report, counted};
 use kube_autoscaler_models::rules::{VpaChange, VpaRelease};
 use kube_lockstep_scenario::Scenario;

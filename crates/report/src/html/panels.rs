@@ -9,67 +9,25 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
-use super::words;
+use crate::presentation::{Reason, Tick, TickKind, Ticks};
 use crate::scale::TimeAxis;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::Timestamp;
 
-/// A tick of the panel.
-pub(super) struct PanelTick {
-    /// The number in the run, from 1.
-    pub number: usize,
-    pub at: Time,
-    /// The result: `replicas 4 → 7`.
-    pub result: String,
-    pub kind: TickKind,
-    /// The limits that applied, for users; the last one decided.
-    pub limits: Vec<&'static str>,
-    /// Why, in one line. Without steps, with the values of the tick.
-    pub summary: String,
-    /// The steps of the derivation; `None`: the page has only the values of this tick.
-    pub steps: Option<Vec<String>>,
-    /// Writes, events and errors.
-    pub writes: Vec<String>,
-}
+/// The note on ticks that are left out. It follows their number.
+const LEFT_OUT: &str =
+    "of this timeline are left out here; kube-lockstep explain --at TIME shows each.";
 
-/// The kind of a tick.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TickKind {
-    /// The first one that diverges.
-    Divergent,
-    /// It follows a divergence.
-    Later,
-    /// The first one that differs between two releases.
-    Changed,
-    /// The result changes.
-    Change,
-    /// Any other tick.
-    Other,
-}
-
-impl TickKind {
-    const fn code(self) -> &'static str {
-        match self {
-            TickKind::Divergent => "d",
-            TickKind::Later => "p",
-            TickKind::Changed => "c",
-            TickKind::Change => "r",
-            TickKind::Other => "",
-        }
+/// The code of a kind of tick for `figure.js`.
+const fn code(kind: TickKind) -> &'static str {
+    match kind {
+        TickKind::Divergent => "d",
+        TickKind::Later => "p",
+        TickKind::Changed => "c",
+        TickKind::Change => "r",
+        TickKind::Other => "",
     }
-}
-
-/// The ticks of a panel.
-pub(super) struct PanelTicks {
-    pub end: Time,
-    /// The date of t=0, if it is known.
-    pub zero: Option<Timestamp>,
-    pub ticks: Vec<PanelTick>,
-    /// The number of ticks that were left out.
-    pub left_out: usize,
-    /// The description of the omitted ones, which follows their number.
-    pub note: &'static str,
 }
 
 /// The data of the figures of a section, in the order of the page.
@@ -175,11 +133,12 @@ impl Distinct {
 
 impl Panels {
     /// Adds the data of the next figure.
-    pub(super) fn add(&mut self, panel: PanelTicks) {
-        let axis = TimeAxis::until(panel.end);
+    pub(super) fn add(&mut self, ticks: Ticks, end: Time, zero: Option<Timestamp>) {
+        let Ticks { shown, left_out } = ticks;
+        let axis = TimeAxis::until(end);
         let mut texts = Texts { templates: &mut self.templates, texts: Distinct::default() };
-        let mut limits: Vec<Vec<&'static str>> = Vec::new();
-        let mut limit_of = |tick: &PanelTick| {
+        let mut limits: Vec<Vec<Reason>> = Vec::new();
+        let mut limit_of = |tick: &Tick| {
             if tick.limits.is_empty() {
                 return 0;
             }
@@ -195,7 +154,7 @@ impl Panels {
         let mut ticks = Vec::new();
         let mut values = Values::new(axis.end);
         let (mut number, mut at) = (0, 0);
-        for tick in panel.ticks {
+        for tick in shown {
             let limit = limit_of(&tick);
             let Some(steps) = &tick.steps else {
                 values.numbers.push(tick.number - number);
@@ -211,21 +170,21 @@ impl Panels {
                 tick.number,
                 tick.at.to_string(),
                 tick.result,
-                tick.kind.code(),
+                code(tick.kind),
                 texts.add(&tick.summary),
                 steps.iter().map(|text| texts.add(text)).collect(),
                 tick.writes.iter().map(|text| texts.add(text)).collect(),
                 limit,
             ));
         }
-        let note = if panel.left_out == 0 { "" } else { panel.note };
+        let note = if left_out == 0 { "" } else { LEFT_OUT };
         self.figures.push(Figure {
             texts: texts.texts,
             ticks,
             values: (!values.numbers.is_empty()).then_some(values),
             limits: limits.iter().map(|all| limited_by(all)).collect(),
-            zero: panel.zero.map(Timestamp::unix_millis),
-            left_out: panel.left_out,
+            zero: zero.map(Timestamp::unix_millis),
+            left_out,
             note,
         });
     }
@@ -237,41 +196,9 @@ impl Panels {
 }
 
 /// All limits of a tick, and the class of the last one.
-fn limited_by(limits: &[&'static str]) -> (String, &'static str) {
-    (limits.join(", "), limits.last().map_or("", |by| words::limit_class(by)))
-}
-
-/// The selection of ticks to keep.
-pub(super) struct Kept {
-    /// The maximum number of ticks at which something happens, and that of all ticks, about.
-    pub most: usize,
-    /// The index of the marked tick, which is kept.
-    pub marked: Option<usize>,
-}
-
-impl Kept {
-    /// Selects ticks: those at which something happens, and as many others at equal distances as
-    /// fit. The result is true for each tick that is kept. If something happens at more ticks,
-    /// these are at equal distances as well.
-    pub(super) fn of(&self, happens: &[bool]) -> Vec<bool> {
-        let Kept { most, marked } = *self;
-        if happens.len() <= most {
-            return vec![true; happens.len()];
-        }
-        let eventful = happens.iter().filter(|happens| **happens).count();
-        let every_eventful = eventful.div_ceil(most.max(1)).max(1);
-        // A quarter of the ticks are always at equal distances.
-        let others = most.saturating_sub(eventful).max(most / 4).max(1);
-        let every = happens.len().div_ceil(others);
-        let mut seen = 0;
-        let last = happens.len() - 1;
-        let keep = happens.iter().enumerate().map(|(index, happens)| {
-            let is_kept = *happens && seen % every_eventful == 0;
-            seen += usize::from(*happens);
-            is_kept || index.is_multiple_of(every) || index == last || Some(index) == marked
-        });
-        keep.collect()
-    }
+fn limited_by(limits: &[Reason]) -> (String, &'static str) {
+    let texts: Vec<&str> = limits.iter().map(|limit| &*limit.text).collect();
+    (texts.join(", "), limits.last().map_or("", |limit| limit.class))
 }
 
 /// The level of compression of zlib: higher levels take much longer for a few percent.
@@ -335,22 +262,5 @@ mod tests {
         assert_eq!(indices, [0, 1, 0, 2, 3]);
         assert_eq!(texts.texts.all, ["0 7 10", "0 3 10", "1", "2"]);
         assert_eq!(templates.all, ["¤ of ¤", "none", "¤ 5"]);
-    }
-
-    #[test]
-    fn changes_are_kept_with_ticks_between_them() {
-        let indices = |most, marked, happens: &[bool]| -> Vec<usize> {
-            let kept = Kept { most, marked }.of(happens);
-            (0..happens.len()).filter(|index| kept[*index]).collect()
-        };
-        let mut happens = [false; 100];
-        assert_eq!(indices(4, Some(31), &happens), [0, 25, 31, 50, 75, 99]);
-        for index in [7, 8, 9] {
-            happens[index] = true;
-        }
-        assert_eq!(indices(5, None, &happens), [0, 7, 8, 9, 50, 99]);
-        assert_eq!(indices(100, None, &happens).len(), 100);
-        // Something happens at each tick.
-        assert_eq!(indices(10, None, &[true; 100]).len(), 11);
     }
 }

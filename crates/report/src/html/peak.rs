@@ -3,31 +3,11 @@
 use maud::{Markup, html};
 
 use super::lane::ChartAxis;
-use super::timeline::{Metric, Value};
+use crate::presentation::Value;
 use kube_autoscaler_models::time::Time;
-
-/// The ratio of a peak to the usual values above which the peak is cut off. Otherwise, the usual
-/// values would be a flat line at the bottom of the chart.
-const CUT: f64 = 10.0;
 
 /// The maximum number of arrows. Peaks closer than this, in percent of the width, share one.
 const CLOSE: f64 = 2.5;
-
-/// The largest value inside the chart of a metric: that of all values but those above the cut.
-pub(super) fn top(metric: &Metric<'_>) -> f64 {
-    let mut values: Vec<f64> = metric.values.iter().filter_map(|(_, value)| *value).collect();
-    values.sort_by(f64::total_cmp);
-    let most = values.last().copied().unwrap_or(0.0);
-    let usual = values.get(values.len() * 9 / 10).copied().unwrap_or(0.0);
-    let tolerated = metric.upper.iter().filter_map(|(_, value)| *value).fold(0.0, f64::max);
-    let near = usual.max(tolerated);
-    if near <= 0.0 || most <= near * CUT {
-        return most.max(tolerated);
-    }
-    // A chart without the cut has space above the tolerance as well.
-    let inside = values.into_iter().filter(|value| *value <= near * CUT);
-    inside.fold(near.max(tolerated * 1.5), f64::max)
-}
 
 /// The values of a metric, divided at the upper edge of its chart.
 #[derive(Debug, Default, PartialEq)]

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
-use super::detail::Detail;
 use super::figures::Figures;
-use super::mark::Mark;
 use super::panels::{Panels, compressed};
-use super::words;
 use crate::change::{Between, moment};
+use crate::presentation::{Detail, Mark, Presentation, words};
 use crate::unmet::UnmetOf;
 use crate::{counted, difference, outcome};
 use kube_autoscaler_models::rules::{ChangeRow, VpaChange, VpaRelease};
@@ -103,15 +101,16 @@ impl<'a> ChangeOf<'a> {
 
     /// The figures of both releases. `mark`: the first tick that differs.
     fn figures<'f>(&'f self, mark: &Mark<'f>, detail: Detail) -> [Figures<'f>; 2] {
-        match &self.runs {
+        let shown = [0, 1].map(|index| match &self.runs {
             ChangedRuns::Hpa { scenario, runs } => {
-                runs.each_ref().map(|free| Figures::of_model(scenario, free, detail).marked(mark))
+                Presentation::of_model(scenario, &runs[index], Some(mark.clone()), detail)
             }
-            ChangedRuns::Vpa { scenario, releases, runs } => [0, 1].map(|index| {
+            ChangedRuns::Vpa { scenario, releases, runs } => {
                 let (free, mark) = (&runs[index], Some(mark.clone()));
-                Figures::of_recommender(scenario, free, releases[index], mark, detail)
-            }),
-        }
+                Presentation::of_recommender(scenario, free, releases[index], mark, detail)
+            }
+        });
+        shown.map(|run| Figures::new(run, detail))
     }
 }
 
@@ -175,9 +174,9 @@ impl Section {
         setting: Option<&Setting>,
         detail: Detail,
     ) -> Section {
-        let figures = Figures::of_outcome(outcome, detail);
+        let figures = Figures::new(Presentation::of_outcome(outcome, detail), detail);
         let body = html! {
-            (facts(outcome, &figures.counts(), setting))
+            (facts(outcome, figures.counts(), setting))
             (verdict(outcome))
             (unmet(UnmetOf::outcome(outcome), &outcome.unmet))
             @for known in &outcome.known {
@@ -219,7 +218,8 @@ impl Section {
             undetermined: free.undetermined.as_ref(),
             notes: &free.notes,
         };
-        Section::of_prediction(prediction, &Figures::of_model(scenario, free, detail))
+        let run = Presentation::of_model(scenario, free, None, detail);
+        Section::of_prediction(prediction, &Figures::new(run, detail))
     }
 
     /// The section of a run of the model of the VPA's recommender alone.
@@ -237,8 +237,8 @@ impl Section {
             undetermined: free.undetermined.as_ref(),
             notes: &free.notes,
         };
-        let figures = Figures::of_recommender(scenario, free, release, None, detail);
-        Section::of_prediction(prediction, &figures)
+        let run = Presentation::of_recommender(scenario, free, release, None, detail);
+        Section::of_prediction(prediction, &Figures::new(run, detail))
     }
 
     fn of_prediction(prediction: Prediction<'_>, figures: &Figures<'_>) -> Section {

@@ -1,8 +1,8 @@
 //! The shares of the sections of a page. A page of 20 scenarios has at most 300 kB, so each
 //! scenario is drawn in the finest detail that fits into its share.
 
-use super::detail::{DETAILS, Detail, FINEST_OF_MANY};
 use super::section::{FAILURES, Section};
+use crate::presentation::detail::{DETAILS, Detail, FINEST_OF_MANY};
 
 /// The maximum size of a page of up to [`SECTIONS`] sections, in bytes.
 const PAGE: usize = 300_000;

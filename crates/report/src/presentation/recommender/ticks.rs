@@ -1,20 +1,19 @@
-//! The ticks of a VPA for the panel below its charts.
+//! The ticks of a VPA: its targets, and how they are derived.
 
-use super::VpaTimeline;
-use crate::html::mark::Mark;
-use crate::html::panels::{Kept, PanelTick, PanelTicks, TickKind};
-use crate::html::ticks::LEFT_OUT;
-use crate::html::words;
-use crate::recommender::{conditions, derivations};
-use kube_autoscaler_models::quantity::human;
-use kube_autoscaler_models::vpa::{Resource, Snapshot, VpaStatus};
+use super::Timeline;
+use super::rows::conditions;
+use crate::counted;
+use crate::presentation::ticks::Selection;
+use crate::presentation::{Detail, Mark, Tick, TickKind, Ticks, Unit, ticks as selection};
+use kube_autoscaler_models::vpa::{Resource, Samples, Snapshot, VpaStatus};
+use kube_lockstep_sim::run::recommendation::{Amounts, Derivation, amounts, derivation_of};
+use kube_lockstep_sim::run::recommender::Derived;
 
-/// The indices of the runs whose derivations are kept, sorted: all of a short run; otherwise those
-/// in which something happens, and every n-th. `most` is the approximate number.
-pub(super) fn kept(snapshots: &[Snapshot], most: usize, marked: Option<usize>) -> Vec<usize> {
+/// Selects the runs whose derivations are kept: all of a short run; otherwise those in which
+/// something happens, and every n-th. `most` is the approximate number.
+pub(super) fn kept(snapshots: &[Snapshot], most: usize, marked: Option<usize>) -> Vec<bool> {
     let happens: Vec<bool> = (0..snapshots.len()).map(|it| has_event(snapshots, it)).collect();
-    let kept = Kept { most, marked }.of(&happens);
-    (0..snapshots.len()).filter(|index| kept[*index]).collect()
+    selection::kept(most, marked, &happens)
 }
 
 /// Returns true if a target or a condition changes, or an error is logged.
@@ -36,11 +35,7 @@ pub(super) fn targets(status: &VpaStatus) -> String {
     let texts = containers.iter().filter_map(|container| {
         let of = |resource: Resource| {
             let milli = container.target.amount(resource.name())?.approx_f64() * 1000.0;
-            let text = match resource {
-                Resource::Cpu => words::cores(milli),
-                Resource::Memory => human::bytes(milli),
-            };
-            Some(format!("{} {text}", resource.name()))
+            Some(format!("{} {}", resource.name(), Unit::of_resource(resource).text(milli)))
         };
         let amounts: Vec<String> =
             [Resource::Cpu, Resource::Memory].into_iter().filter_map(of).collect();
@@ -55,56 +50,42 @@ pub(super) fn marked(mark: &Mark<'_>) -> usize {
     mark.first.tick.saturating_sub(1)
 }
 
-/// The ticks of a VPA.
-pub(super) fn of(timeline: &VpaTimeline<'_>) -> PanelTicks {
-    let run = timeline.run;
+/// The ticks of a VPA: about as many as the detail has.
+pub(super) fn select(timeline: &Timeline<'_>, detail: Detail) -> Ticks {
+    let run = &timeline.run;
     let none = VpaStatus::default();
     let status = |index: usize| {
         run.snapshots.get(index).and_then(|it| it.statuses.get(timeline.vpa)).unwrap_or(&none)
     };
-    let mark = run.mark.as_ref();
-    let count = run.snapshots.len();
-    let every = run.detail.every_value(count);
-    let has_steps = |index: usize| run.kept.binary_search(&index).is_ok();
-    let has_values = |index: usize| every.is_some_and(|every| index.is_multiple_of(every));
-    let shown = (0..count).filter(|index| has_steps(*index) || has_values(*index));
-    let ticks = shown.map(|index| {
+    let every = detail.every_value(run.snapshots.len());
+    let mark = run.mark.as_ref().map(|mark| (mark, marked(mark)));
+    Selection { kept: &run.kept, every, mark }.ticks(|index, has_steps| {
         let now = status(index);
         let before = index.checked_sub(1).map_or(&none, status);
-        let marked = mark.map(marked);
-        let kind = match mark.zip(marked).and_then(|(mark, marked)| mark.kind(index, marked)) {
-            Some(kind) => kind,
-            None if targets(before) != targets(now) => TickKind::Change,
-            None => TickKind::Other,
-        };
-        let differs = mark.filter(|_| marked == Some(index)).map(Mark::fields);
-        let differs = differs.unwrap_or_default();
-        PanelTick {
+        let (result, is_change) = (targets(now), targets(before) != targets(now));
+        Tick {
             number: index + 1,
             at: run.snapshots[index].at,
-            result: match targets(now) {
-                text if text.is_empty() => "no recommendation".to_owned(),
-                text => format!("target of {text}"),
+            result: match result.is_empty() {
+                true => "no recommendation".to_owned(),
+                false => format!("target of {result}"),
             },
-            kind,
+            kind: if is_change { TickKind::Change } else { TickKind::Other },
             limits: Vec::new(),
             summary: usage(timeline, index),
-            steps: has_steps(index).then(|| steps(timeline, index)),
-            writes: [differs, writes(timeline, index, before, now)].concat(),
+            steps: has_steps.then(|| steps(timeline, index)),
+            writes: writes(timeline, index, before, now),
         }
-    });
-    let ticks: Vec<_> = ticks.collect();
-    let left_out = count - ticks.len();
-    PanelTicks { end: run.end, zero: run.zero, ticks, left_out, note: LEFT_OUT }
+    })
 }
 
 /// The usage that the run read.
-fn usage(timeline: &VpaTimeline<'_>, index: usize) -> String {
+fn usage(timeline: &Timeline<'_>, index: usize) -> String {
     let usage = timeline.run.model.usage.get(index).map_or(&[][..], Vec::as_slice);
     let texts = usage.iter().filter(|it| it.vpa == *timeline.vpa).map(|it| {
         let text = |amount: i64| match it.resource {
-            Resource::Cpu => words::cores(amount as f64),
-            Resource::Memory => human::bytes(amount as f64 * 1000.0),
+            Resource::Cpu => Unit::Cores.text(amount as f64),
+            Resource::Memory => Unit::Bytes.text(amount as f64 * 1000.0),
         };
         let amount = match it.lowest == it.highest {
             true => text(it.lowest),
@@ -120,7 +101,7 @@ fn usage(timeline: &VpaTimeline<'_>, index: usize) -> String {
 }
 
 /// The derivations of the model.
-fn steps(timeline: &VpaTimeline<'_>, index: usize) -> Vec<String> {
+fn steps(timeline: &Timeline<'_>, index: usize) -> Vec<String> {
     let model = &timeline.run.model.run;
     let explained = model.explained.get(&index);
     let derived = explained.and_then(|it| it.derived.iter().find(|it| it.vpa == *timeline.vpa));
@@ -134,7 +115,7 @@ fn steps(timeline: &VpaTimeline<'_>, index: usize) -> Vec<String> {
 
 /// Changed conditions, and errors.
 fn writes(
-    timeline: &VpaTimeline<'_>,
+    timeline: &Timeline<'_>,
     index: usize,
     before: &VpaStatus,
     now: &VpaStatus,
@@ -144,4 +125,34 @@ fn writes(
     let logs = timeline.run.snapshots[index].log.iter();
     let logs = logs.map(|log| format!("error: {log}"));
     changed.chain(logs).collect()
+}
+
+/// How the amounts of a VPA were derived: one text for each amount. Amounts that a
+/// recommendation does not contain are left out.
+fn derivations(status: &VpaStatus, derived: &Derived) -> Vec<String> {
+    let recommended = amounts(status);
+    let mut texts = Vec::new();
+    for (container, estimations) in &derived.estimations {
+        if let Some(samples) = derived.samples.get(container) {
+            let Samples { count, first, last, .. } = samples;
+            texts.push(match count {
+                0 => format!("{container}: no cpu samples"),
+                _ => {
+                    let count = counted(usize::try_from(*count).unwrap_or(0), "cpu sample");
+                    format!("{container}: {count} from {first} to {last}")
+                }
+            });
+        }
+        for estimation in estimations {
+            let is_it =
+                |it: &&Amounts| it.container == **container && it.resource == estimation.resource;
+            let result = recommended.iter().find(is_it);
+            if result.is_none() && !recommended.is_empty() {
+                continue;
+            }
+            let Derivation { what, how } = derivation_of(estimation, result);
+            texts.push(format!("{container} {what}: {how}"));
+        }
+    }
+    texts
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{VpaRun, VpaTimeline};
-use crate::html::lane::ChartAxis;
-use crate::html::timeline::Value;
+use super::{Run, Timeline};
+use crate::presentation::Value;
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ContainerRecommendation, Resource, Snapshot};
@@ -14,11 +13,9 @@ use kube_lockstep_sim::run::recommender::PodUsage;
 
 /// One resource of a container over time, in thousandths of a core or of a byte.
 #[derive(Debug)]
-pub(super) struct Series {
+pub(super) struct Amounts {
     pub container: Arc<str>,
     pub resource: Resource,
-    /// Whether pods have different usage at the same time.
-    pub(super) has_range: bool,
     /// The lowest usage of a pod.
     pub lowest: Vec<Value>,
     /// The highest usage of a pod.
@@ -36,7 +33,7 @@ pub(super) struct Series {
 }
 
 /// The series of a VPA, by container; cpu first.
-pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Series> {
+pub(super) fn of(timeline: &Timeline<'_>) -> Vec<Amounts> {
     let snapshots = timeline.run.snapshots.iter();
     let recommended = snapshots
         .flat_map(|snapshot| containers(snapshot, timeline))
@@ -50,7 +47,7 @@ pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Series> {
 
 fn containers<'s>(
     snapshot: &'s Snapshot,
-    timeline: &VpaTimeline<'_>,
+    timeline: &Timeline<'_>,
 ) -> impl Iterator<Item = &'s ContainerRecommendation> {
     let status = snapshot.statuses.get(timeline.vpa);
     let recommendation = status.and_then(|status| status.recommendation.as_ref());
@@ -69,9 +66,8 @@ fn milli(amount: &Quantity) -> f64 {
     amount.approx_f64() * 1000.0
 }
 
-fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> Series {
-    let run = timeline.run;
-    let thinned = |values: Vec<Value>, keep: Keep| thin(values, timeline.axis(), keep);
+fn one(timeline: &Timeline<'_>, container: Arc<str>, resource: Resource) -> Amounts {
+    let run = &timeline.run;
     let value_in = |snapshot: &Snapshot, value: VpaValue| {
         let mut containers = containers(snapshot, timeline);
         let found = containers.find(|it| it.container_name == container)?;
@@ -105,27 +101,22 @@ fn one(timeline: &VpaTimeline<'_>, container: Arc<str>, resource: Resource) -> S
         };
         runs.map(at).collect()
     };
-    let (lowest, highest) = (usage(|usage| usage.lowest), usage(|usage| usage.highest));
-    let has_range = lowest != highest;
-    let (lowest, highest) = (thinned(lowest, Keep::Least), thinned(highest, Keep::Most));
-    let request = requests(run, &container, resource);
-    Series {
-        has_range,
-        lowest,
-        highest,
-        lower: thinned(all(VpaValue::LowerBound), Keep::Last),
-        target: thinned(target, Keep::Last),
-        upper: thinned(all(VpaValue::UpperBound), Keep::Last),
-        uncapped: thinned(uncapped, Keep::Last),
-        model: thinned(model, Keep::Last),
-        request,
+    Amounts {
+        lowest: usage(|usage| usage.lowest),
+        highest: usage(|usage| usage.highest),
+        lower: all(VpaValue::LowerBound),
+        target,
+        upper: all(VpaValue::UpperBound),
+        uncapped,
+        model,
+        request: requests(run, &container, resource),
         container,
         resource,
     }
 }
 
 /// The request of a container: as written, and then of the last pod with a request by the VPA.
-fn requests(run: &VpaRun<'_>, container: &Arc<str>, resource: Resource) -> Vec<Value> {
+fn requests(run: &Run<'_>, container: &Arc<str>, resource: Resource) -> Vec<Value> {
     let mut written = run.scenario.workload.containers.iter().filter(|it| it.name == *container);
     let written = written.find_map(|it| it.requests.get(resource.name()));
     let changes = run.pod_changes.iter().flatten().filter_map(|change| {
@@ -141,55 +132,4 @@ fn requests(run: &VpaRun<'_>, container: &Arc<str>, resource: Resource) -> Vec<V
         }
     }
     requests
-}
-
-/// The value to keep of several in a column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Keep {
-    Least,
-    Most,
-    Last,
-}
-
-/// At most one value for each column of a chart, from the beginning of the column.
-fn thin(values: Vec<Value>, axis: ChartAxis, keep: Keep) -> Vec<Value> {
-    let columns = axis.columns;
-    if values.len() <= columns {
-        return values;
-    }
-    let column = |at: Time| (axis.percent(at) / 100.0 * columns as f64) as usize;
-    let mut thinned: Vec<Value> = Vec::new();
-    for group in values.chunk_by(|one, other| column(one.0) == column(other.0)) {
-        let known = group.iter().filter_map(|(_, value)| *value);
-        let value = match keep {
-            Keep::Least => known.reduce(f64::min),
-            Keep::Most => known.reduce(f64::max),
-            Keep::Last => group.last().and_then(|(_, value)| *value),
-        };
-        // Round coordinates are short.
-        let begin = column(group[0].0) as f64 / columns as f64;
-        thinned.push((Time((axis.end().0 as f64 * begin) as i64), value));
-    }
-    thinned
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_column_keeps_the_range_of_its_values() {
-        let values: Vec<Value> =
-            (0..100).map(|second| (Time::from_secs(second), Some((second % 10) as f64))).collect();
-        let axis = ChartAxis::until(Time::from_secs(100), 10);
-        let thinned = |keep| -> Vec<f64> {
-            let values = thin(values.clone(), axis, keep);
-            values.into_iter().filter_map(|(_, value)| value).collect()
-        };
-        assert_eq!(thinned(Keep::Least), [0.0; 10]);
-        assert_eq!(thinned(Keep::Most), [9.0; 10]);
-        assert_eq!(thinned(Keep::Last), [9.0; 10]);
-        let wide = ChartAxis::until(Time::from_secs(100), 100);
-        assert_eq!(thin(values.clone(), wide, Keep::Most), values);
-    }
 }

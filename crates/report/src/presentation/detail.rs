@@ -1,8 +1,8 @@
-//! How much of a long run a section of a page shows.
+//! How much of a long run a report shows.
 
-/// How much of a long run a section shows. Short runs are the same in every detail.
+/// How much of a long run a section of a page shows. Short runs are the same in every detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Detail {
+pub(crate) struct Detail {
     /// The maximum number of columns of the charts of an HPA. Charts of a VPA, which has more
     /// lines, have half of them.
     pub columns: usize,
@@ -18,7 +18,7 @@ pub(super) struct Detail {
 const COLUMNS: usize = 500;
 
 /// The details, the finest first.
-pub(super) static DETAILS: [Detail; 10] = [
+pub(crate) static DETAILS: [Detail; 10] = [
     Detail { columns: COLUMNS, ticks: 1500, amounts: 9000, values: 40_000 },
     Detail { columns: COLUMNS, ticks: 1000, amounts: 6000, values: 20_000 },
     Detail { columns: COLUMNS, ticks: 600, amounts: 3000, values: 12_000 },
@@ -32,22 +32,22 @@ pub(super) static DETAILS: [Detail; 10] = [
 ];
 
 /// The index of the finest detail of a page with many sections.
-pub(super) const FINEST_OF_MANY: usize = 3;
+pub(crate) const FINEST_OF_MANY: usize = 3;
 
 impl Detail {
-    /// The finest detail of a [part](super::Part) of another page, which can have many parts one
+    /// The finest detail of a [part](crate::html::Part) of another page, which can have many parts one
     /// after the other. It has only ticks with derivations.
-    pub(super) const OF_PART: Detail =
+    pub(crate) const OF_PART: Detail =
         Detail { columns: COLUMNS, ticks: 600, amounts: 1800, values: 0 };
 
     /// Returns true if the charts have fewer columns than in the finest detail.
-    pub(super) fn is_coarse(self) -> bool {
+    pub(crate) fn is_coarse(self) -> bool {
         self.columns < COLUMNS
     }
 
     /// For a run with `ticks` ticks, the n for which the page has the values of every n-th tick;
     /// `None` if only ticks with derivations have values.
-    pub(super) fn every_value(self, ticks: usize) -> Option<usize> {
+    pub(crate) fn every_value(self, ticks: usize) -> Option<usize> {
         (self.values > 0).then(|| ticks.div_ceil(self.values).max(1))
     }
 }

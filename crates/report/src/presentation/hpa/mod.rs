@@ -1,33 +1,41 @@
-//! The data of a timeline: the ticks of one HPA with the reasons of the model, and the series of
-//! replicas, metrics and pods that its charts show.
+//! The HPA controller's part of a run: the ticks of one HPA with the reasons of the model, and the
+//! series of replicas, metrics and pods that its charts show.
+
+mod charts;
+pub(crate) mod rows;
+mod ticks;
 
 use std::sync::Arc;
 
-use super::lane::ChartAxis;
-use super::mark::Mark;
-use crate::metric;
+use super::{
+    Chart, Controller, Detail, EventMark, Interval, Intervals, Key, Lasts, Mark, Moments, Reason,
+    Ticks, Value, plain,
+};
+use crate::{counted, metric};
 use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts};
-use kube_autoscaler_models::observation::{ControllerAction, Observation, ScaleReplicas};
+use kube_autoscaler_models::observation::{
+    ControllerAction, EventType, Observation, ScaleReplicas,
+};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::{Action, TimelineEvent, Timestamp};
-use kube_lockstep_sim::compare::Controller;
+use kube_lockstep_scenario::resolved::{Action, ActionScope, TimelineEvent};
+use kube_lockstep_sim::compare::Controller as Diverging;
 use kube_lockstep_sim::run::{FreeRun, HpaRun, Outcome, Verdict};
 
-/// A run of a scenario, for reports.
+/// A run of the HPA controller.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+pub(crate) struct Run<'a> {
     pub scenario: &'a Scenario,
-    pub ticks: Vec<Tick<'a>>,
+    ticks: Vec<Tick<'a>>,
     /// The first tick that differs from another run, if any.
-    pub mark: Option<Mark<'a>>,
+    mark: Option<Mark<'a>>,
     /// The end of the axis of time.
     pub end: Time,
 }
 
 /// A tick: what was observed, and why the model predicted what it predicted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tick<'a> {
+struct Tick<'a> {
     /// The number in the run, from 1.
     pub number: usize,
     pub observation: &'a Observation,
@@ -51,7 +59,7 @@ impl<'a> Run<'a> {
             .collect();
         // A divergence of the recommender is shown beside the VPA.
         let mark = match &outcome.verdict {
-            Verdict::Diverges(it) if it.controller != Controller::Recommender => {
+            Verdict::Diverges(it) if it.controller != Diverging::Recommender => {
                 Some(Mark::diverges(it, &outcome.engine))
             }
             _ => None,
@@ -60,14 +68,17 @@ impl<'a> Run<'a> {
     }
 
     /// A run of the model alone; `None` if it has no tick.
-    pub(super) fn of_model(scenario: &'a Scenario, run: &'a FreeRun) -> Option<Run<'a>> {
+    pub(crate) fn of_model(
+        scenario: &'a Scenario,
+        run: &'a FreeRun,
+        mark: Option<Mark<'a>>,
+    ) -> Option<Run<'a>> {
         let ticks = run.ticks.iter().enumerate().map(|(index, tick)| Tick {
             number: index + 1,
             observation: &tick.observation,
             derivation: Some(&tick.derivation),
         });
-        let ticks: Vec<Tick<'a>> = ticks.collect();
-        Run::of(scenario, ticks, None)
+        Run::of(scenario, ticks.collect(), mark)
     }
 
     /// `None` without ticks. The end is one period after the last tick, whose result would have no
@@ -79,7 +90,7 @@ impl<'a> Run<'a> {
     }
 
     /// The timeline of each HPA that was reconciled, in the order of the scenario.
-    pub(super) fn timelines(&self) -> Vec<Timeline<'a>> {
+    pub(crate) fn timelines(&self) -> Vec<Timeline<'a>> {
         let mut names: Vec<&Arc<str>> = self.scenario.hpas.iter().map(|hpa| &hpa.name).collect();
         for tick in &self.ticks {
             if !names.contains(&&tick.observation.hpa) {
@@ -96,28 +107,27 @@ impl<'a> Run<'a> {
         names.iter().filter_map(of).collect()
     }
 
-    /// The number of ticks in which the controller changed the replicas.
-    pub(super) fn rescales(&self) -> usize {
-        self.ticks.iter().filter(|tick| tick.observation.scaled_to().is_some()).count()
+    /// The numbers of ticks and of changes of replicas by the controller.
+    pub(super) fn counts(&self) -> String {
+        let rescales = self.ticks.iter().filter(|tick| tick.observation.scaled_to().is_some());
+        let ticks = counted(self.ticks.len(), "tick");
+        format!(" · {ticks} · {} of replicas", counted(rescales.count(), "change"))
     }
 }
 
 /// The timeline of one HPA.
 #[derive(Debug)]
-pub(super) struct Timeline<'a> {
-    pub scenario: &'a Scenario,
-    pub hpa: Arc<str>,
-    pub ticks: Vec<Tick<'a>>,
-    pub mark: Option<Mark<'a>>,
-    end: Time,
+pub(crate) struct Timeline<'a> {
+    scenario: &'a Scenario,
+    hpa: Arc<str>,
+    ticks: Vec<Tick<'a>>,
+    mark: Option<Mark<'a>>,
+    pub(crate) end: Time,
 }
-
-/// A value from a time on; `None` if there is none.
-pub(super) type Value = (Time, Option<f64>);
 
 /// The replicas over time.
 #[derive(Debug, Default)]
-pub(super) struct Replicas {
+struct Replicas {
     /// `spec.replicas` of the target.
     pub spec: Vec<Value>,
     /// `status.replicas` of the target, as the controller read it.
@@ -136,9 +146,10 @@ pub(super) struct Replicas {
 
 /// One metric over time, in the unit of its target.
 #[derive(Debug)]
-pub(super) struct Metric<'a> {
+struct Metric<'a> {
     /// Name, unit and target.
     pub like: &'a MetricDerivation,
+    /// One value for each tick.
     pub values: Vec<Value>,
     pub target: Vec<Value>,
     /// The edges of the tolerance around the target.
@@ -148,55 +159,30 @@ pub(super) struct Metric<'a> {
     pub failures: Vec<Time>,
 }
 
-/// An interval of ticks in which the same limit decided.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Limited {
-    pub from: Time,
-    pub to: Time,
-    /// The limit, for users.
-    pub by: &'static str,
-    pub ticks: usize,
-}
-
 /// The pods of a tick, as the controller counted them.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Pods {
-    pub from: Time,
-    pub to: Time,
-    pub counts: PodCounts,
+struct Pods {
+    from: Time,
+    to: Time,
+    counts: PodCounts,
     /// The number of pods in a tick in which the controller did not count them; otherwise 0.
-    pub(super) not_counted: u32,
+    not_counted: u32,
 }
 
 impl<'a> Timeline<'a> {
-    /// The end of the axis of time.
-    pub(super) fn end(&self) -> Time {
-        self.end
-    }
-
-    /// The axis of time of charts with a number of columns.
-    pub(super) fn axis(&self, columns: usize) -> ChartAxis {
-        ChartAxis::until(self.end, columns).from(self.zero())
-    }
-
-    /// The date of t=0, if the load is recorded with dates.
-    pub(super) fn zero(&self) -> Option<Timestamp> {
-        self.scenario.clock
-    }
-
     /// Returns true up to the first tick that differs. Later ticks are not compared.
     fn is_compared(&self, tick: &Tick<'_>) -> bool {
         self.mark.as_ref().is_none_or(|mark| tick.number <= mark.first.scenario_tick())
     }
 
     /// The index of the marked tick, if it belongs to this HPA.
-    pub(super) fn marked_tick(&self) -> Option<usize> {
+    fn marked_tick(&self) -> Option<usize> {
         let mark = self.mark.as_ref()?;
         self.ticks.iter().position(|tick| tick.number == mark.first.scenario_tick())
     }
 
     /// The events of the scenario that concern this HPA.
-    pub(super) fn actions(&self) -> impl Iterator<Item = &'a TimelineEvent> {
+    fn actions(&self) -> impl Iterator<Item = &'a TimelineEvent> {
         let scenario = self.scenario;
         let hpa = self.hpa.clone();
         let target = scenario.hpas.iter().find(|it| it.name == hpa).map_or(0, |it| it.target);
@@ -210,9 +196,9 @@ impl<'a> Timeline<'a> {
     }
 
     /// Each tick with the time of the next one, or with the end.
-    pub(super) fn intervals(&self) -> impl Iterator<Item = (&Tick<'a>, Time)> {
+    fn ticks_with_ends(&self) -> impl Iterator<Item = (&Tick<'a>, Time)> {
         let starts = self.ticks.iter().skip(1).map(|tick| tick.observation.at);
-        self.ticks.iter().zip(starts.chain([self.end()]))
+        self.ticks.iter().zip(starts.chain([self.end]))
     }
 
     /// The replicas of the target at the start.
@@ -223,7 +209,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// The replicas over time.
-    pub(super) fn replicas(&self) -> Replicas {
+    fn replicas(&self) -> Replicas {
         let mut all = Replicas::default();
         all.spec.extend(self.initial().map(|replicas| (Time::ZERO, Some(f64::from(replicas)))));
         let mut scales = self.actions().filter_map(|event| match event.action {
@@ -248,20 +234,22 @@ impl<'a> Timeline<'a> {
 
     /// The metrics, in the order of the HPA's spec. A metric that an edit changes to another one is
     /// another metric.
-    pub(super) fn metrics(&self) -> Vec<Metric<'a>> {
+    fn metrics(&self) -> Vec<Metric<'a>> {
         let mut metrics: Vec<Metric<'a>> = Vec::new();
-        for tick in &self.ticks {
+        for (index, tick) in self.ticks.iter().enumerate() {
             let at = tick.observation.at;
             let seen = tick.derivation.map(|it| it.metrics.as_slice()).unwrap_or_default();
             for like in seen {
                 let same = |metric: &Metric<'_>| metric::is_same(metric.like, like);
-                let index = metrics.iter().position(same).unwrap_or_else(|| {
-                    metrics.push(Metric::new(like));
+                let known = metrics.iter().position(same).unwrap_or_else(|| {
+                    let before = self.ticks[..index].iter();
+                    let values = before.map(|tick| (tick.observation.at, None)).collect();
+                    metrics.push(Metric::new(like, values));
                     metrics.len() - 1
                 });
-                metrics[index].add(at, like);
+                metrics[known].add(at, like);
             }
-            for metric in metrics.iter_mut().filter(|metric| metric.last() != Some(at)) {
+            for metric in metrics.iter_mut().filter(|metric| metric.values.len() <= index) {
                 metric.values.push((at, None));
             }
         }
@@ -270,7 +258,7 @@ impl<'a> Timeline<'a> {
 
     /// The pods as the controller counted them, for the metric with the largest proposal or
     /// another one. Empty if it never counts pods.
-    pub(super) fn pods(&self) -> Vec<Pods> {
+    fn pods(&self) -> Vec<Pods> {
         let counts = |tick: &Tick<'_>| {
             let derivation = tick.derivation?;
             let winner = derivation.winner.and_then(|winner| derivation.metrics.get(winner));
@@ -278,7 +266,7 @@ impl<'a> Timeline<'a> {
             metrics.map(|metric| metric.pods).find(|counts| *counts != PodCounts::default())
         };
         let mut replicas = self.initial().unwrap_or(0);
-        let pods = self.intervals().map(|(tick, to)| {
+        let pods = self.ticks_with_ends().map(|(tick, to)| {
             let from = tick.observation.at;
             replicas = tick.read().map_or(replicas, |read| read.status_replicas);
             match counts(tick) {
@@ -293,27 +281,111 @@ impl<'a> Timeline<'a> {
         let is_counted = pods.iter().any(|pods| pods.counts != PodCounts::default());
         if is_counted { pods } else { Vec::new() }
     }
+}
 
-    /// The intervals in which the replicas do not follow the metrics, and why.
-    pub(super) fn limits(&self) -> Vec<Limited> {
-        let mut limits: Vec<Limited> = Vec::new();
-        let mut before = None;
-        for (tick, to) in self.intervals() {
-            let by = tick.limited_by();
-            match (by, limits.last_mut()) {
-                (Some(_), Some(last)) if by == before => {
-                    last.to = to;
-                    last.ticks += 1;
-                }
-                (Some(by), _) => {
-                    limits.push(Limited { from: tick.observation.at, to, by, ticks: 1 });
-                }
-                (None, _) => {}
-            }
-            before = by;
-        }
-        limits
+impl Controller for Timeline<'_> {
+    fn kind(&self) -> &'static str {
+        "hpa"
     }
+
+    fn name(&self) -> &str {
+        &self.hpa
+    }
+
+    fn heading(&self) -> Option<String> {
+        None
+    }
+
+    fn columns(&self, detail: Detail) -> usize {
+        detail.columns
+    }
+
+    fn charts(&self) -> Vec<Chart> {
+        charts::all(self)
+    }
+
+    /// The intervals in which the replicas do not follow the metrics.
+    fn intervals(&self) -> Option<Intervals> {
+        let limits = self.ticks.iter().map(|tick| (tick.observation.at, tick.limits().pop()));
+        let list = Interval::join(&limits.collect::<Vec<_>>(), self.end);
+        let mut keys = legend(&list);
+        keys.push(Key::hint("why the replicas do not follow the metrics"));
+        (!list.is_empty()).then_some(Intervals { title: "Limited by", keys, list })
+    }
+
+    /// The events that the controller recorded.
+    fn moments(&self) -> Option<Moments> {
+        let times = |type_: EventType| {
+            let ticks = self.ticks.iter().map(|tick| tick.observation);
+            let with = ticks.filter(move |tick| tick.events().any(|event| event.type_ == type_));
+            with.map(|tick| tick.at).collect::<Vec<Time>>()
+        };
+        let (normal, warning) = (times(EventType::Normal), times(EventType::Warning));
+        let about = format!("Events: {} normal, {} warnings", normal.len(), warning.len());
+        let kinds = [(normal, "ev", "k ev", "normal"), (warning, "bad", "k bad", "warning")];
+        let (mut keys, mut times) = (Vec::new(), Vec::new());
+        for (at, role, class, name) in kinds.into_iter().filter(|(at, ..)| !at.is_empty()) {
+            keys.push(Key::new(class, name));
+            times.push((role, at));
+        }
+        let title = "Events of the controller";
+        (!times.is_empty()).then_some(Moments { title, keys, about, times })
+    }
+
+    fn events(&self) -> Vec<EventMark> {
+        let entry = |event: &TimelineEvent| EventMark {
+            at: event.at,
+            lasts: Lasts::from(event.at, event.action.can_end(), event.lasts),
+            text: plain::event(event),
+            class: match event.action.scope() {
+                ActionScope::Pods => "pods",
+                ActionScope::Samples | ActionScope::MetricsApis | ActionScope::ApiServer => "fault",
+                ActionScope::Target
+                | ActionScope::Hpa
+                | ActionScope::Controller
+                | ActionScope::Vpa
+                | ActionScope::Recommender => "edit",
+            },
+        };
+        self.actions().map(entry).collect()
+    }
+
+    fn mark(&self) -> Option<&Mark<'_>> {
+        self.mark.as_ref()
+    }
+
+    fn ticks(&self, detail: Detail) -> Ticks {
+        ticks::select(self, detail)
+    }
+}
+
+/// A limit, with its kind, which has a color and a pattern of its own.
+fn limit(by: &'static str) -> Reason {
+    let class = match by {
+        "stabilization" | "forbidden window" => "window",
+        "max" | "min" => "bound",
+        "tolerance" => "tol",
+        "missing or unready pods" => "pods",
+        by if by.starts_with("scale-") => "rate",
+        _ => "fail",
+    };
+    Reason { text: by.into(), class }
+}
+
+/// The kinds of limits with the names of the limits of each kind, in the order of their first
+/// intervals.
+fn legend(limits: &[Interval]) -> Vec<Key> {
+    let mut kinds: Vec<(&'static str, Vec<&str>)> = Vec::new();
+    for Reason { text, class } in limits.iter().map(|it| &it.reason) {
+        match kinds.iter_mut().find(|(known, _)| known == class) {
+            Some((_, names)) if names.contains(&&**text) => {}
+            Some((_, names)) => names.push(text),
+            None => kinds.push((class, vec![text])),
+        }
+    }
+    let key =
+        |(class, names): (&str, Vec<&str>)| Key::new(format!("k a by {class}"), names.join(", "));
+    kinds.into_iter().map(key).collect()
 }
 
 impl Tick<'_> {
@@ -326,29 +398,26 @@ impl Tick<'_> {
     }
 
     /// `spec.replicas` before the tick, and after it.
-    pub(super) fn change(&self) -> Option<(i32, i32)> {
+    fn change(&self) -> Option<(i32, i32)> {
         let before = self.read().map(|read| read.replicas);
-        let status = self.observation.status_write().map(|write| &write.status);
-        let before = before.or_else(|| status?.current_replicas)?;
+        // On a cluster, reads are not observed. The status after a failed read is out of date.
+        let has_scale = self.derivation.is_none_or(|it| it.current_replicas.is_some());
+        let status = self.observation.status_write().filter(|_| has_scale);
+        let before = before.or_else(|| status?.status.current_replicas)?;
         Some((before, self.observation.scaled_to().unwrap_or(before)))
     }
 
     /// Returns true if the controller changed the replicas, or tried to.
-    pub(super) fn is_change(&self) -> bool {
+    fn is_change(&self) -> bool {
         self.observation.scale_writes().next().is_some()
     }
 
-    /// Why the replicas do not follow the metrics: the limit that applied last.
-    pub(super) fn limited_by(&self) -> Option<&'static str> {
-        self.limits().pop()
-    }
-
-    /// All limits that applied, in their order.
-    pub(super) fn limits(&self) -> Vec<&'static str> {
+    /// All limits that applied, in their order. The last one decided.
+    fn limits(&self) -> Vec<Reason> {
         let Some(derivation) = self.derivation else { return Vec::new() };
         let window = derivation.held_by_window().map(|_| "stabilization");
         let limit = derivation.limited_by().filter(|limit| Some(*limit) != window);
-        window.into_iter().chain(limit).collect()
+        window.into_iter().chain(limit).map(self::limit).collect()
     }
 
     /// The desired replicas in the status that the controller wrote.
@@ -399,19 +468,15 @@ impl Replicas {
 }
 
 impl<'a> Metric<'a> {
-    fn new(like: &'a MetricDerivation) -> Metric<'a> {
+    fn new(like: &'a MetricDerivation, values: Vec<Value>) -> Metric<'a> {
         Metric {
             like,
-            values: Vec::new(),
+            values,
             target: Vec::new(),
             lower: Vec::new(),
             upper: Vec::new(),
             failures: Vec::new(),
         }
-    }
-
-    fn last(&self) -> Option<Time> {
-        self.values.last().map(|(at, _)| *at)
     }
 
     fn add(&mut self, at: Time, metric: &MetricDerivation) {
@@ -425,5 +490,30 @@ impl<'a> Metric<'a> {
         self.target.push((at, target));
         self.lower.push((at, target.map(|target| target * (1.0 - down))));
         self.upper.push((at, target.map(|target| target * (1.0 + up))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_data::FIXTURES;
+    use kube_lockstep_sim::run::free_run;
+
+    #[test]
+    fn replicas_stay_when_their_scale_is_not_read() {
+        for (id, end) in [
+            ("targets/a-daemon-set-has-no-scale", 6.0),
+            ("errors/a-failing-status-write-adds-its-event-to-each-failure", 4.0),
+        ] {
+            let text = FIXTURES.text(&format!("{id}.yaml")).expect("a fixture");
+            let scenario = kube_lockstep_scenario::parse("x.yaml", &text, &|_| Err("".into()));
+            let scenario = Arc::new(scenario.expect("a scenario"));
+            let free = free_run(&scenario, Release::NEWEST);
+            let run = Run::of_model(&scenario, &free, None).expect("a run");
+            let charts = run.timelines()[0].charts();
+            // The status that is written then still has the replicas of an earlier reconcile.
+            assert_eq!(super::super::last(charts[0].values()), Some(end), "{id}");
+        }
     }
 }

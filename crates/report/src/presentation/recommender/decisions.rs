@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::rows::conditions;
 use super::ticks::targets;
-use crate::recommender::conditions;
 use kube_autoscaler_models::vpa::{Snapshot, VpaStatus};
 use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
 

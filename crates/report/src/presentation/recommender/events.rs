@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{VpaTimeline, container_of};
+use super::series::Amounts;
+use super::{Timeline, container_of};
 use crate::counted;
-use crate::html::actions::{Entry, Lasts};
-use crate::html::lane::Marked;
-use crate::html::plain;
+use crate::presentation::{EventMark, Lasts, plain};
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::{ClusterChange, ObjectName};
+use kube_autoscaler_models::vpa::{ClusterChange, ObjectName, Resource};
 use kube_lockstep_scenario::resolved::{Action, ActionScope, TimelineEvent};
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::PodChange;
@@ -19,8 +18,6 @@ pub(super) struct Marks {
     /// Restarts and edits.
     pub changes: Vec<Time>,
     kills: Vec<Kill>,
-    /// The first difference from another run.
-    pub first_difference: Option<Marked>,
 }
 
 /// An OOM kill or an eviction.
@@ -30,18 +27,19 @@ struct Kill {
 }
 
 impl Marks {
-    /// The times of the OOM kills of a container.
-    pub(super) fn kills_of(&self, container: &Arc<str>) -> Vec<Time> {
-        let own = self.kills.iter().filter(|kill| kill.container.as_ref() == Some(container));
-        own.map(|kill| kill.at).collect()
+    /// The times of the OOM kills of a container, for the chart of its memory.
+    pub(super) fn kills_of(&self, amounts: &Amounts) -> Vec<Time> {
+        let container = Some(&amounts.container).filter(|_| amounts.resource == Resource::Memory);
+        let is_own = |kill: &&Kill| container.is_some() && kill.container.as_ref() == container;
+        self.kills.iter().filter(is_own).map(|kill| kill.at).collect()
     }
 }
 
 /// The marks of a timeline.
-pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
+pub(super) fn marks(timeline: &Timeline<'_>) -> Marks {
     const MOST: usize = 40;
     let scenario = timeline.run.scenario;
-    let mut changes: Vec<Time> = of(timeline)
+    let mut changes: Vec<Time> = events(timeline)
         .into_iter()
         .filter(|entry| entry.class == EDIT && entry.lasts == Lasts::Instant)
         .map(|entry| entry.at)
@@ -49,8 +47,7 @@ pub(super) fn marks(timeline: &VpaTimeline<'_>) -> Marks {
     changes.dedup();
     changes.truncate(MOST);
     let kills = timeline.run.events().filter_map(|event| kill(event, scenario)).collect();
-    let first_difference = timeline.run.mark.as_ref().map(|mark| mark.on(timeline.axis()));
-    Marks { changes, kills, first_difference }
+    Marks { changes, kills }
 }
 
 fn kill(event: &TimelineEvent, scenario: &VpaScenario) -> Option<Kill> {
@@ -67,24 +64,20 @@ const FAULT: &str = "fault";
 const EDIT: &str = "edit";
 
 /// The events that concern a VPA.
-pub(super) fn of(timeline: &VpaTimeline<'_>) -> Vec<Entry> {
+pub(super) fn events(timeline: &Timeline<'_>) -> Vec<EventMark> {
     let entries = timeline.run.events().filter_map(|event| {
         let text = text(event, timeline.vpa)?;
-        let lasts = match (event.action.can_end(), event.lasts) {
-            (false, _) => Lasts::Instant,
-            (true, Some(span)) => Lasts::Until(event.at + span),
-            (true, None) => Lasts::ToTheEnd,
-        };
-        Some(Entry { at: event.at, lasts, text, class: class(&event.action) })
+        let lasts = Lasts::from(event.at, event.action.can_end(), event.lasts);
+        Some(EventMark { at: event.at, lasts, text, class: class(&event.action) })
     });
     let changes = timeline.run.pod_changes.as_deref().unwrap_or_default();
-    let mut entries: Vec<Entry> = entries.chain(pod_changes(changes)).collect();
+    let mut entries: Vec<EventMark> = entries.chain(pod_changes(changes)).collect();
     entries.sort_by_key(|entry| entry.at);
     entries
 }
 
 /// The changes of pods by the VPA: one event for each time.
-fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
+fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = EventMark> {
     changes.chunk_by(|a, b| a.at == b.at).filter_map(|at_once| {
         let texts = at_once.chunk_by(|a, b| a.kind == b.kind).filter_map(|same| {
             let pods = match same {
@@ -95,7 +88,7 @@ fn pod_changes(changes: &[PodChange]) -> impl Iterator<Item = Entry> {
             Some(format!("{} {pods}", same.first()?.kind.name()))
         });
         let text = texts.collect::<Vec<_>>().join("; ");
-        Some(Entry { at: at_once.first()?.at, lasts: Lasts::Instant, text, class: PODS })
+        Some(EventMark { at: at_once.first()?.at, lasts: Lasts::Instant, text, class: PODS })
     })
 }
 

@@ -3,11 +3,8 @@
 use maud::{Markup, html};
 
 use super::lane::ChartAxis;
-use super::plain;
-use super::timeline::Timeline;
 use crate::counted;
-use kube_autoscaler_models::time::Time;
-use kube_lockstep_scenario::resolved::{ActionScope, TimelineEvent};
+use crate::presentation::{EventMark, Lasts};
 
 /// The maximum number of rows. More events share the last one, without their texts.
 const ROWS: usize = 10;
@@ -16,52 +13,15 @@ const ROWS: usize = 10;
 /// do not fit are cut.
 const CHARACTER: f64 = 0.6;
 
-/// An event.
-pub(super) struct Entry {
-    pub at: Time,
-    /// The time until which it lasts.
-    pub lasts: Lasts,
-    /// The description, in one line.
-    pub text: String,
-    /// The class of its bar.
-    pub class: &'static str,
-}
-
-/// The time until which an event lasts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lasts {
-    /// It is a change at one time.
-    Instant,
-    /// A given time.
-    Until(Time),
-    /// The end of the scenario.
-    ToTheEnd,
-}
-
-/// The events of a timeline.
-pub(super) fn of(timeline: &Timeline<'_>) -> Vec<Entry> {
-    let entry = |event: &TimelineEvent| Entry {
-        at: event.at,
-        lasts: match (event.action.can_end(), event.lasts) {
-            (false, _) => Lasts::Instant,
-            (true, Some(span)) => Lasts::Until(event.at + span),
-            (true, None) => Lasts::ToTheEnd,
-        },
-        text: plain::event(event),
-        class: class(event),
-    };
-    timeline.actions().map(entry).collect()
-}
-
 /// The events in rows. Events whose texts fit side by side share a row.
-pub(super) fn lane(events: &[Entry], axis: ChartAxis) -> Markup {
+pub(super) fn lane(events: &[EventMark], axis: ChartAxis) -> Markup {
     if events.is_empty() {
         return html! {};
     }
     let packed = packed(events, axis);
     let most = if packed.len() > ROWS { ROWS - 1 } else { ROWS };
     let (shown, more) = packed.split_at(packed.len().min(most));
-    let more: Vec<&Entry> = more.iter().flatten().map(|placed| placed.entry).collect();
+    let more: Vec<&EventMark> = more.iter().flatten().map(|placed| placed.entry).collect();
     html! {
         div.lane {
             div.cap { b { "Changes and faults" } }
@@ -81,17 +41,17 @@ pub(super) fn lane(events: &[Entry], axis: ChartAxis) -> Markup {
 
 /// An event in a row, with the ends of the space for its text, in percent.
 struct Placed<'e> {
-    entry: &'e Entry,
+    entry: &'e EventMark,
     is_left: bool,
     from: f64,
     to: f64,
 }
 
 /// The events in rows: each in the first one with space for its bar and its text.
-fn packed(events: &[Entry], axis: ChartAxis) -> Vec<Vec<Placed<'_>>> {
+fn packed(events: &[EventMark], axis: ChartAxis) -> Vec<Vec<Placed<'_>>> {
     let mut rows: Vec<Vec<Placed<'_>>> = Vec::new();
     for entry in events {
-        let [from, to] = entry.ends(axis);
+        let [from, to] = ends(entry, axis);
         let width = (entry.text.chars().count() + 3) as f64 * CHARACTER;
         let is_left = from <= 50.0 || from + width <= 100.0;
         let begin = if is_left { from } else { (to - width).max(0.0).min(from) };
@@ -109,7 +69,7 @@ fn packed(events: &[Entry], axis: ChartAxis) -> Vec<Vec<Placed<'_>>> {
         let begins: Vec<f64> = row.iter().skip(1).map(|it| it.from).chain([100.0]).collect();
         let mut end = 0.0;
         for (placed, begin) in row.iter_mut().zip(begins) {
-            let [from, to] = placed.entry.ends(axis);
+            let [from, to] = ends(placed.entry, axis);
             let last = placed.to.max(to);
             (placed.from, placed.to) = if placed.is_left { (from, begin) } else { (end, to) };
             end = last;
@@ -129,21 +89,21 @@ impl Placed<'_> {
             }
         };
         html! {
-            span.t title=(entry.title()) style=(style) { (entry.text) }
+            span.t title=(title(entry)) style=(style) { (entry.text) }
             (bar(entry, axis))
         }
     }
 }
 
 /// All events as text. `figure.js` hides it if all texts of the rows are visible.
-pub(super) fn list(events: &[Entry]) -> Markup {
+pub(super) fn list(events: &[EventMark]) -> Markup {
     if events.is_empty() {
         return html! {};
     }
     html! {
         details.notes.all-events {
             summary { (listed(events.len())) " as text" }
-            ul { @for event in events { li { (event.title()) } } }
+            ul { @for event in events { li { (title(event)) } } }
         }
     }
 }
@@ -155,52 +115,38 @@ fn listed(count: usize) -> String {
     }
 }
 
-impl Entry {
-    /// `1m to 2m: metricsMissing 0`.
-    fn title(&self) -> String {
-        let Entry { at, text, .. } = self;
-        match self.lasts {
-            Lasts::Instant => format!("{at}: {text}"),
-            Lasts::Until(end) => format!("{at} to {end}: {text}"),
-            Lasts::ToTheEnd => format!("from {at}: {text}"),
-        }
-    }
-
-    /// The places of both ends, in percent.
-    fn ends(&self, axis: ChartAxis) -> [f64; 2] {
-        let from = axis.percent(self.at);
-        match self.lasts {
-            Lasts::Instant => [from, from],
-            Lasts::Until(end) => [from, axis.percent(end)],
-            Lasts::ToTheEnd => [from, 100.0],
-        }
+/// `1m to 2m: metricsMissing 0`.
+fn title(event: &EventMark) -> String {
+    let EventMark { at, text, .. } = event;
+    match event.lasts {
+        Lasts::Instant => format!("{at}: {text}"),
+        Lasts::Until(end) => format!("{at} to {end}: {text}"),
+        Lasts::ToTheEnd => format!("from {at}: {text}"),
     }
 }
 
-fn bar(event: &Entry, axis: ChartAxis) -> Markup {
-    let [from, to] = event.ends(axis);
+/// The places of both ends, in percent.
+fn ends(event: &EventMark, axis: ChartAxis) -> [f64; 2] {
+    let from = axis.percent(event.at);
+    match event.lasts {
+        Lasts::Instant => [from, from],
+        Lasts::Until(end) => [from, axis.percent(end)],
+        Lasts::ToTheEnd => [from, 100.0],
+    }
+}
+
+fn bar(event: &EventMark, axis: ChartAxis) -> Markup {
+    let [from, to] = ends(event, axis);
     let style = format!("left:{from:.2}%;width:{:.2}%", to - from);
     html! { span.bar.(event.class) style=(style) {} }
 }
 
 /// The place of a text in a row of its own: it begins or ends with its bar, on the side with more
 /// space.
-fn whole_side(event: &Entry, axis: ChartAxis) -> String {
-    let [from, to] = event.ends(axis);
+fn whole_side(event: &EventMark, axis: ChartAxis) -> String {
+    let [from, to] = ends(event, axis);
     if from <= 50.0 {
         return format!("left:{from:.2}%;max-width:{:.2}%", 100.0 - from);
     }
     format!("right:{:.2}%;max-width:{to:.2}%;text-align:right", 100.0 - to)
-}
-
-fn class(event: &TimelineEvent) -> &'static str {
-    match event.action.scope() {
-        ActionScope::Pods => "pods",
-        ActionScope::Samples | ActionScope::MetricsApis | ActionScope::ApiServer => "fault",
-        ActionScope::Target
-        | ActionScope::Hpa
-        | ActionScope::Controller
-        | ActionScope::Vpa
-        | ActionScope::Recommender => "edit",
-    }
 }

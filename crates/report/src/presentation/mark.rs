@@ -3,14 +3,13 @@
 
 use std::borrow::Cow;
 
-use super::lane::{ChartAxis, Marked};
-use super::panels::TickKind;
+use super::ticks::{Tick, TickKind};
 use super::words;
 use kube_lockstep_sim::compare::{Divergence, FieldDifference, FieldPath};
 
 /// The two sides of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sides {
+enum Sides {
     /// The model and an engine.
     ModelAndEngine,
     /// Two releases.
@@ -19,7 +18,7 @@ pub(super) enum Sides {
 
 /// The first tick that differs.
 #[derive(Clone, Debug)]
-pub(super) struct Mark<'a> {
+pub(crate) struct Mark<'a> {
     pub first: &'a Divergence,
     sides: Sides,
     /// The names of the sides, in the order of the values.
@@ -34,24 +33,19 @@ const VALUE: usize = 100;
 
 impl<'a> Mark<'a> {
     /// A divergence of an engine.
-    pub(super) fn diverges(first: &'a Divergence, engine: &'a str) -> Mark<'a> {
+    pub(crate) fn diverges(first: &'a Divergence, engine: &'a str) -> Mark<'a> {
         let names = ["model".into(), engine.into()];
         Mark { first, sides: Sides::ModelAndEngine, names }
     }
 
     /// A change between two releases.
-    pub(super) fn changed(first: &'a Divergence, from: String, to: String) -> Mark<'a> {
+    pub(crate) fn changed(first: &'a Divergence, from: String, to: String) -> Mark<'a> {
         let names = [from.into(), to.into()];
         Mark { first, sides: Sides::Releases, names }
     }
 
-    /// The mark on charts.
-    pub(super) fn on(&self, axis: ChartAxis) -> Marked {
-        Marked { at: axis.percent(self.first.at), kind: self.word() }
-    }
-
     /// `diverges`, or `changed`.
-    pub(super) fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self.sides {
             Sides::ModelAndEngine => "diverges",
             Sides::Releases => "changed",
@@ -59,7 +53,7 @@ impl<'a> Mark<'a> {
     }
 
     /// Both values: `model 7, upstream 6`, or `1.32: 7, 1.33: 6`.
-    pub(super) fn values(&self, field: &FieldDifference) -> String {
+    pub(crate) fn values(&self, field: &FieldDifference) -> String {
         let [one, other] = &self.names;
         let short = |value: &str| words::cut(value, VALUE);
         let (of_one, of_other) = (short(&field.model), short(&field.upstream));
@@ -70,13 +64,13 @@ impl<'a> Mark<'a> {
     }
 
     /// The fields that differ, for the panel: `status.desiredReplicas: model 7, upstream 6`.
-    pub(super) fn fields(&self) -> Vec<String> {
+    fn fields(&self) -> Vec<String> {
         let fields = self.first.fields.iter().take(FIELDS);
         fields.map(|field| format!("{}: {}", field.field, self.values(field))).collect()
     }
 
     /// The first field that differs, for the summary of a section.
-    pub(super) fn gist(&self) -> String {
+    pub(crate) fn gist(&self) -> String {
         let Some(field) = self.desired_replicas().or(self.first.fields.first()) else {
             return String::new();
         };
@@ -85,18 +79,20 @@ impl<'a> Mark<'a> {
     }
 
     /// The desired replicas, if they differ.
-    pub(super) fn desired_replicas(&self) -> Option<&FieldDifference> {
+    pub(crate) fn desired_replicas(&self) -> Option<&FieldDifference> {
         self.first.fields.iter().find(|field| field.field == FieldPath::DesiredReplicas)
     }
 
-    /// The kind of the tick at an index, if the mark decides it. `marked` is the index of the
-    /// marked tick.
-    pub(super) fn kind(&self, index: usize, marked: usize) -> Option<TickKind> {
-        match self.sides {
-            Sides::ModelAndEngine if index == marked => Some(TickKind::Divergent),
-            Sides::ModelAndEngine if index > marked => Some(TickKind::Later),
-            Sides::Releases if index == marked => Some(TickKind::Changed),
-            _ => None,
-        }
+    /// The tick at an index with the kind that the mark gives it, and with the fields that differ if
+    /// it is the marked one. `marked` is the index of that one.
+    pub(super) fn applied(&self, tick: Tick, index: usize, marked: usize) -> Tick {
+        let kind = match self.sides {
+            Sides::ModelAndEngine if index == marked => TickKind::Divergent,
+            Sides::ModelAndEngine if index > marked => TickKind::Later,
+            Sides::Releases if index == marked => TickKind::Changed,
+            _ => return tick,
+        };
+        let fields = if index == marked { self.fields() } else { Vec::new() };
+        Tick { kind, writes: [fields, tick.writes].concat(), ..tick }
     }
 }

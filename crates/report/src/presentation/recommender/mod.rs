@@ -1,36 +1,34 @@
-//! The timelines of a scenario of the VPA's recommender: bands of the recommended amounts over the
-//! usage of the pods, and the derivation of each amount.
+//! The recommender's part of a run: the statuses of one VPA with the derivations of the model, and
+//! the usage of its pods.
 //!
 //! The observed statuses come from the run. The usage and the derivations are those of the model,
 //! which runs again for them.
 
-mod chart;
+mod charts;
+#[cfg(feature = "pages")]
 mod decisions;
 mod events;
+pub(crate) mod rows;
 mod series;
 mod ticks;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use maud::{Markup, html};
-
+#[cfg(feature = "pages")]
 pub use self::decisions::{Decision, decisions};
-use self::series::Series;
-use super::actions;
-use super::chart::SPARK_COLUMNS;
-use super::detail::Detail;
-use super::lane::{ChartAxis, Selectable};
-use super::mark::Mark;
-use super::panels::Panels;
-use crate::counted;
+use self::rows::problems;
+use super::{
+    Chart, Controller, Detail, EventMark, Interval, Intervals, Key, Mark, Moments, Reason, Ticks,
+};
+use crate::{counted, thousands};
 use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{ObjectName, Snapshot};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::TimelineEvent;
-use kube_lockstep_scenario::resolved::Timestamp;
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::compare::Controller;
+use kube_lockstep_sim::compare::Controller as Diverging;
 use kube_lockstep_sim::run::recommender::{
     ChartedRun, FreeRecommenderRun, charted_recommender_run,
 };
@@ -40,9 +38,9 @@ use kube_lockstep_sim::run::{FreeRun, HpaRun, Outcome, PodChange, Verdict, expla
 /// and memory.
 const AMOUNTS: usize = 6;
 
-/// A run of a scenario.
+/// A run of the recommender.
 #[derive(Debug)]
-pub(super) struct VpaRun<'a> {
+pub(crate) struct Run<'a> {
     scenario: &'a VpaScenario,
     /// The state after each run, as observed.
     snapshots: &'a [Snapshot],
@@ -50,20 +48,17 @@ pub(super) struct VpaRun<'a> {
     model: ChartedRun,
     /// The predicted changes of an HPA's pods by the VPA; `None` without an HPA.
     pod_changes: Option<Vec<PodChange>>,
-    /// The indices of the runs whose derivations are kept.
-    kept: Vec<usize>,
+    /// True for each run whose derivations are kept.
+    kept: Vec<bool>,
     /// The first run that differs from another one, if any.
     mark: Option<Mark<'a>>,
-    detail: Detail,
     /// The end of the axis of time.
     pub end: Time,
-    /// The date of t=0, if the load is recorded with dates.
-    zero: Option<Timestamp>,
 }
 
-impl<'a> VpaRun<'a> {
+impl<'a> Run<'a> {
     /// The run of an engine; `None` if the outcome has no run of the recommender.
-    pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Option<VpaRun<'a>> {
+    pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Option<Run<'a>> {
         let run = outcome.recommender()?;
         let model = match outcome.hpa() {
             Some(HpaRun { scenario, .. }) => {
@@ -72,7 +67,7 @@ impl<'a> VpaRun<'a> {
             None => Model::Alone(outcome.release.parse().ok()?),
         };
         let mark = match &outcome.verdict {
-            Verdict::Diverges(first) if first.controller == Controller::Recommender => {
+            Verdict::Diverges(first) if first.controller == Diverging::Recommender => {
                 Some(Mark::diverges(first, &outcome.engine))
             }
             _ => None,
@@ -87,7 +82,7 @@ impl<'a> VpaRun<'a> {
         scenario: &Arc<Scenario>,
         free: &'a FreeRun,
         detail: Detail,
-    ) -> Option<VpaRun<'a>> {
+    ) -> Option<Run<'a>> {
         let vpa = free.vpa.as_deref()?;
         let release = free.trace.release.parse().ok()?;
         let snapshots = vpa.snapshots();
@@ -102,9 +97,22 @@ impl<'a> VpaRun<'a> {
         release: VpaRelease,
         mark: Option<Mark<'a>>,
         detail: Detail,
-    ) -> Option<VpaRun<'a>> {
+    ) -> Option<Run<'a>> {
         let observed = Observed { scenario, snapshots: &run.snapshots, mark };
         observed.run(Model::Alone(release), detail)
+    }
+
+    /// The statuses alone, without usage and derivations.
+    pub(crate) fn of_statuses(scenario: &'a VpaScenario, snapshots: &'a [Snapshot]) -> Run<'a> {
+        Run {
+            scenario,
+            snapshots,
+            model: ChartedRun { run: FreeRecommenderRun::default(), usage: Vec::new() },
+            pod_changes: None,
+            kept: Vec::new(),
+            mark: None,
+            end: scenario.until,
+        }
     }
 
     /// The events that have an effect.
@@ -113,47 +121,25 @@ impl<'a> VpaRun<'a> {
         all.filter(|(index, _)| !self.model.run.unmatched.contains(index)).map(|(_, event)| event)
     }
 
-    /// The number of runs, for the facts of a scenario.
-    pub(super) fn figures(&self) -> String {
+    /// The number of runs.
+    pub(super) fn counts(&self) -> String {
         match self.pod_changes {
             Some(_) => format!(" · {} of the recommender", counted(self.snapshots.len(), "run")),
             None => format!(" · {}", counted(self.snapshots.len(), "tick")),
         }
     }
+}
 
-    /// The timeline of each VPA, in the order of the scenario.
-    fn timelines(&self) -> Vec<VpaTimeline<'_>> {
-        let mut names: Vec<&ObjectName> = self.scenario.names().collect();
-        for name in self.snapshots.iter().flat_map(|snapshot| snapshot.statuses.keys()) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names.into_iter().map(|vpa| VpaTimeline { run: self, vpa }).collect()
-    }
-
-    /// The small chart of the summary.
-    pub(super) fn spark(&self) -> String {
-        let timelines = self.timelines();
-        let first = timelines.first().and_then(|timeline| {
-            let series = timeline.series();
-            let axis = ChartAxis::until(self.end, SPARK_COLUMNS);
-            Some(chart::sparkline(series.first()?, axis).into_string())
-        });
-        first.unwrap_or_default()
-    }
-
-    /// The charts of each VPA, and the panels for their ticks.
-    pub(super) fn html(&self, panels: &mut Panels) -> Markup {
-        let timelines = self.timelines();
-        let is_named = timelines.len() > 1 || self.pod_changes.is_some();
-        html! {
-            @for timeline in &timelines {
-                @if is_named { h2 { "VPA " (timeline.vpa.name) } }
-                (timeline.html(panels))
-            }
+/// The timeline of each VPA, in the order of the scenario.
+pub(crate) fn timelines<'a>(run: Rc<Run<'a>>) -> impl Iterator<Item = Timeline<'a>> {
+    let mut names: Vec<&ObjectName> = run.scenario.names().collect();
+    for name in run.snapshots.iter().flat_map(|snapshot| snapshot.statuses.keys()) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
+    let is_named = names.len() > 1 || run.pod_changes.is_some();
+    names.into_iter().map(move |vpa| Timeline { run: Rc::clone(&run), vpa, is_named })
 }
 
 /// The largest number of runs all of which have derivations on every page. Beside an HPA, pages of
@@ -179,7 +165,7 @@ struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    fn run(self, model: Model<'_>, detail: Detail) -> Option<VpaRun<'a>> {
+    fn run(self, model: Model<'_>, detail: Detail) -> Option<Run<'a>> {
         let Observed { scenario, snapshots, mark } = self;
         let containers = |snapshot: &Snapshot| -> usize {
             let statuses = snapshot.statuses.values();
@@ -191,13 +177,9 @@ impl<'a> Observed<'a> {
         let marked = mark.as_ref().map(ticks::marked);
         let most = (detail.amounts / amounts).max(FEWEST);
         let kept = ticks::kept(snapshots, if is_short { SHORT } else { most }, marked);
-        let is_kept = |index: usize| kept.binary_search(&index).is_ok();
+        let is_kept = |index: usize| kept.get(index).copied().unwrap_or_default();
         let last = snapshots.last()?.at + scenario.parsed_flags.recommender_interval;
         let end = last.max(scenario.until);
-        let zero = match &model {
-            Model::Alone(_) => None,
-            Model::BesideHpa { scenario, .. } => scenario.clock,
-        };
         let (model, pod_changes) = match model {
             Model::Alone(release) => (charted_recommender_run(scenario, release, &is_kept), None),
             Model::BesideHpa { scenario, release } => {
@@ -205,32 +187,77 @@ impl<'a> Observed<'a> {
                 (vpa.charted, Some(vpa.pod_changes))
             }
         };
-        Some(VpaRun { scenario, snapshots, model, pod_changes, kept, mark, detail, end, zero })
+        Some(Run { scenario, snapshots, model, pod_changes, kept, mark, end })
     }
 }
 
 /// The timeline of one VPA.
-struct VpaTimeline<'a> {
-    run: &'a VpaRun<'a>,
+pub(crate) struct Timeline<'a> {
+    run: Rc<Run<'a>>,
     vpa: &'a ObjectName,
+    /// True beside other timelines.
+    is_named: bool,
 }
 
-impl VpaTimeline<'_> {
-    fn axis(&self) -> ChartAxis {
-        ChartAxis::until(self.run.end, self.run.detail.columns / 2).from(self.run.zero)
+impl Controller for Timeline<'_> {
+    fn kind(&self) -> &'static str {
+        "vpa"
     }
 
-    fn series(&self) -> Vec<Series> {
-        series::of(self)
+    fn name(&self) -> &str {
+        &self.vpa.name
     }
 
-    fn html(&self, panels: &mut Panels) -> Markup {
-        let mark = self.run.mark.as_ref();
-        let marked = mark.map(|mark| mark.on(self.axis()));
-        panels.add(ticks::of(self));
-        let charts = chart::all(self);
-        let below = actions::list(&events::of(self));
-        Selectable { kind: "vpa", name: &self.vpa.name, charts, marked, below }.draw()
+    fn heading(&self) -> Option<String> {
+        self.is_named.then(|| format!("VPA {}", self.vpa.name))
+    }
+
+    /// Its charts have twice as many lines as those of an HPA.
+    fn columns(&self, detail: Detail) -> usize {
+        detail.columns / 2
+    }
+
+    fn charts(&self) -> Vec<Chart> {
+        charts::all(self)
+    }
+
+    /// The intervals in which the conditions show a problem, or the VPA does not exist.
+    fn intervals(&self) -> Option<Intervals> {
+        let problem = |snapshot: &Snapshot| {
+            let status = snapshot.statuses.get(self.vpa);
+            let text = status.map_or_else(|| "deleted".to_owned(), problems);
+            let reason = Reason { text: text.into(), class: "state" };
+            (snapshot.at, Some(reason).filter(|it| !it.text.is_empty()))
+        };
+        let ticks: Vec<_> = self.run.snapshots.iter().map(problem).collect();
+        let list = Interval::join(&ticks, self.run.end);
+        let keys = vec![Key::hint("why there is no current recommendation")];
+        (!list.is_empty()).then_some(Intervals { title: "Conditions", keys, list })
+    }
+
+    /// The errors that the recommender logged.
+    fn moments(&self) -> Option<Moments> {
+        let logs = self.run.snapshots.iter().filter(|snapshot| !snapshot.log.is_empty());
+        let times: Vec<Time> = logs.clone().map(|snapshot| snapshot.at).collect();
+        let count: usize = logs.map(|snapshot| snapshot.log.len()).sum();
+        (count > 0).then(|| Moments {
+            title: "Errors of the recommender",
+            keys: vec![Key::new("k bad", thousands(count))],
+            about: format!("{} of the recommender", counted(count, "error")),
+            times: vec![("bad", times)],
+        })
+    }
+
+    fn events(&self) -> Vec<EventMark> {
+        events::events(self)
+    }
+
+    fn mark(&self) -> Option<&Mark<'_>> {
+        self.run.mark.as_ref()
+    }
+
+    fn ticks(&self, detail: Detail) -> Ticks {
+        ticks::select(self, detail)
     }
 }
 
