@@ -24,9 +24,9 @@ use kube_autoscaler_models::time::{Span, Time};
 #[schemars(untagged)]
 pub enum AnyExpectation {
     /// The expected behavior of the HPA controller.
-    Hpa(Expectation),
+    Hpa(Box<Expectation>),
     /// The expected behavior of the VPA's recommender.
-    Vpa(VpaExpectation),
+    Vpa(Box<VpaExpectation>),
 }
 
 impl AnyExpectation {

@@ -126,3 +126,43 @@ impl KnownFields {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::names;
+
+    #[test]
+    fn rules_name_fields_of_their_types() {
+        let wrong = |rules: &'static [FieldRule], fields: &[&str]| -> Vec<&str> {
+            let rules = rules.iter().filter(|rule| rule.requires != Requirement::Never);
+            let named = rules.flat_map(|rule| rule.fields).copied();
+            named.filter(|name| !fields.contains(name)).collect()
+        };
+        // Hints on fields of the workload that are often written one level too high.
+        let above_workload = ["scaleDownOrder", "victims"];
+        assert_eq!(wrong(ScenarioFile::RULES, names::<ScenarioFile>()), above_workload);
+        assert_eq!(wrong(Workload::RULES, names::<Workload>()), ["victims"]);
+        assert_eq!(wrong(Metrics::RULES, names::<Metrics>()), [""; 0]);
+        assert_eq!(wrong(TimelineEvent::RULES, names::<TimelineEvent>()), [""; 0]);
+    }
+
+    #[test]
+    fn a_scenario_with_an_hpa_and_a_vpa_has_no_fields_of_one_alone() {
+        let refused = |field: &str, autoscalers| {
+            let known = KnownFields::in_type("TimelineEvent", autoscalers).expect("rules");
+            known.check(field, names::<TimelineEvent>()).is_err()
+        };
+        for (field, hpas, vpas, both) in [
+            ("scale", false, false, false),
+            ("metricEmpty", false, true, false),
+            ("metricsSlow", false, true, true),
+            ("oomKill", true, false, false),
+            ("relabel", true, false, true),
+        ] {
+            let found = [Autoscalers::Hpas, Autoscalers::Vpas, Autoscalers::HpasAndVpa]
+                .map(|autoscalers| refused(field, autoscalers));
+            assert_eq!(found, [hpas, vpas, both], "{field}");
+        }
+    }
+}

@@ -65,7 +65,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         metrics: scenario.metrics.clone(),
         timeline: scenario.timeline.clone(),
         until: scenario.until,
-        expect: scenario.expect.iter().cloned().map(AnyExpectation::Hpa).collect(),
+        expect: scenario.expect.iter().cloned().map(Box::new).map(AnyExpectation::Hpa).collect(),
         ..ScenarioFile::default()
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn resolve(
     let mut expectations = Vec::new();
     for (index, expectation) in file.expect.iter().enumerate() {
         let AnyExpectation::Hpa(expectation) = expectation else { continue };
-        let (mut expectation, at) = (expectation.clone(), at.index(index));
+        let (mut expectation, at) = ((**expectation).clone(), at.index(index));
         expectation.line = at.line;
         if let Some(name) = &expectation.hpa {
             hpas.named(name, at.key("hpa"), problems);

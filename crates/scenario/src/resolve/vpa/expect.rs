@@ -72,7 +72,7 @@ pub(super) fn resolve(
 fn on_vpas(file: &ScenarioFile) -> impl Iterator<Item = (usize, VpaExpectation)> {
     let all = file.expect.iter().enumerate();
     all.filter_map(|(index, expectation)| match expectation {
-        AnyExpectation::Vpa(expectation) => Some((index, expectation.clone())),
+        AnyExpectation::Vpa(expectation) => Some((index, (**expectation).clone())),
         AnyExpectation::Hpa(_) => None,
     })
 }
