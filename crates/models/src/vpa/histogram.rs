@@ -554,14 +554,27 @@ impl Histogram {
         self.reference = to;
     }
 
+    /// The time after the reference time beyond which a sample moves it.
+    fn longest_decay(&self) -> Span {
+        // Upstream multiplies in 64 bits.
+        Span((i128::from(self.half_life.0) * MAX_DECAY_EXPONENT) as i64)
+    }
+
+    /// Returns true if the order of samples of these times decides the reference time: the first
+    /// one that is far after it moves it.
+    pub(super) fn is_moved_by_order(&self, times: impl Iterator<Item = GoTime>) -> bool {
+        let end = self.reference.plus(self.longest_decay());
+        let mut new = times.filter(|at| *at > end).map(|at| at.round(self.half_life));
+        let first = new.next();
+        new.any(|other| Some(other) != first)
+    }
+
     /// The factor of the weight of a sample: it doubles with each half-life after the reference
     /// time.
     ///
     /// Upstream: decaying_histogram.go, decayFactor
     fn decay_factor(&mut self, at: GoTime) -> f64 {
-        // Upstream multiplies in 64 bits.
-        let longest = i128::from(self.half_life.0) * MAX_DECAY_EXPONENT;
-        let longest = Span(longest as i64);
+        let longest = self.longest_decay();
         let before = self.reference;
         if at > before.plus(longest) {
             self.shift(at);

@@ -71,6 +71,8 @@ struct SavedMemory {
     /// The largest difference of a weight that upstream's random order of merges and subtractions
     /// can cause.
     tolerance: f64,
+    /// True if the order decides more than the last bits.
+    is_undetermined: bool,
 }
 
 /// The largest differences of weights in a checkpoint that upstream's random order of merges and
@@ -102,6 +104,8 @@ pub(super) struct SavedContainer<'m> {
     pub container: &'m MergedContainer,
     pub status: CheckpointStatus,
     pub tolerances: Tolerances,
+    /// True if upstream's random order of subtractions decides more than the last bits of weights.
+    pub is_undetermined: bool,
 }
 
 impl Merged {
@@ -152,6 +156,7 @@ impl Merged {
                     cpu: container.aggregate.cpu.tolerance(),
                     memory: memory.tolerance,
                 },
+                is_undetermined: memory.is_undetermined,
                 container,
             }
         })
@@ -285,8 +290,9 @@ impl MergedContainer {
             let has_several_weights = ends.any(|end| Some(end) != first);
             let of_order = if has_several_weights { memory.total() * ROUNDING_ERROR } else { 0.0 };
             let tolerance = of_order + memory.tolerance();
+            let is_undetermined = memory.is_moved_by_order(peaks.clone().map(|it| it.end));
             peaks.for_each(|it| memory.subtract(it.peak as f64, MEMORY_WEIGHT, it.end));
-            SavedMemory { histogram: Arc::new(memory.save()), tolerance }
+            SavedMemory { histogram: Arc::new(memory.save()), tolerance, is_undetermined }
         };
         self.saved_memory.get_or_insert_with(save).clone()
     }

@@ -288,7 +288,7 @@ impl Recommender {
         }
         if self.flags.uses_checkpoints() {
             for (name, state) in &mut self.state.vpas {
-                store_checkpoints(name, state, objects, now, &mut run.writes);
+                store_checkpoints(name, state, objects, now, &mut run);
             }
             if now.since(self.last_checkpoint_gc) > self.flags.checkpoints_gc_interval {
                 self.last_checkpoint_gc = now;
@@ -527,13 +527,15 @@ fn store_checkpoints(
     state: &mut VpaState,
     objects: &Objects,
     now: GoTime,
-    writes: &mut Vec<Write>,
+    run: &mut Run,
 ) {
     let mut conditions = state.conditions.iter();
     if conditions.any(|it| it.type_ == "FetchingHistory" && it.status == ConditionStatus::True) {
         return;
     }
-    for SavedContainer { container, status, tolerances } in state.merged.save(now) {
+    for saved in state.merged.save(now) {
+        let SavedContainer { container, status, tolerances, is_undetermined } = saved;
+        run.is_undetermined |= is_undetermined;
         let existing = objects.checkpoints.get(&container.checkpoint);
         let spec = existing.map_or_else(
             || CheckpointSpec {
@@ -544,7 +546,7 @@ fn store_checkpoints(
         );
         let metadata = container.checkpoint.clone();
         let checkpoint = Checkpoint { metadata, spec, status };
-        writes.push(Write::Checkpoint {
+        run.writes.push(Write::Checkpoint {
             checkpoint: Arc::new(checkpoint),
             is_new: existing.is_none(),
             tolerances,

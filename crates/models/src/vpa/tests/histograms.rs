@@ -252,3 +252,18 @@ fn the_first_sample_of_an_empty_histogram_can_have_a_random_reference_time() {
     // After 100 half-lives, the sample shifts it in either case.
     assert!(!decided(101));
 }
+
+/// Upstream subtracts the current peaks of pods in the random order of a map, also from a histogram
+/// without samples.
+#[test]
+fn the_order_of_subtracted_peaks_can_decide_the_reference_time() {
+    let at = |days: i64| midnight().plus(Span(DAY.0 * days));
+    let mut memory = Histogram::new(Scheme::Memory, DAY);
+    assert!(memory.is_moved_by_order([at(0), at(1)].into_iter()));
+    // Both move it to the same time, or only one moves it.
+    assert!(!memory.is_moved_by_order([at(0), at(0).plus(Span::from_mins(1))].into_iter()));
+    memory.add(1e9, 1.0, at(0));
+    assert!(!memory.is_moved_by_order([at(1), at(2)].into_iter()));
+    assert!(!memory.is_moved_by_order([at(1), at(101)].into_iter()));
+    assert!(memory.is_moved_by_order([at(101), at(102)].into_iter()));
+}
