@@ -6,7 +6,8 @@ use kube_lockstep_predict::Scenario;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_report::change::Between;
 use kube_lockstep_report::comparison::{Figures, Reference};
-use kube_lockstep_report::html::Part;
+use kube_lockstep_report::html::{Part, ScenarioChange};
+use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_sim::run::change::{TraceOn, changed};
 use kube_lockstep_sim::run::free_run;
 use serde_json::{Value, json};
@@ -42,8 +43,9 @@ pub(crate) fn comparison(
         TraceOn { release: from, trace: &before.trace },
         TraceOn { release: to, trace: &after.trace },
     );
-    let part = found.map(|it| Part::change(scenario, Between { from, to }, &it));
+    let change = |it| Part::change(&ScenarioChange::hpa(scenario, Between { from, to }, it));
+    let part = found.as_ref().map(change);
     let same = part.is_none();
-    let Part { body, panels } = part.unwrap_or_else(|| Part::prediction(scenario, after, &[]));
+    let Part { body, panels } = part.unwrap_or_else(|| Part::prediction(&Predicted::hpa(scenario, after, &[])));
     Ok(json!({ "body": body, "panels": panels, "same": same, "runs": figures }))
 }

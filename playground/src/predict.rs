@@ -5,9 +5,8 @@ use std::sync::Arc;
 use kube_lockstep_report::comparison::{Figures, Reference};
 use kube_lockstep_report::html::{Part, decisions};
 use kube_lockstep_report::table::Rows;
-use kube_lockstep_report::unmet::UnmetOf;
 use kube_lockstep_report as report;
-use kube_lockstep_report::{csv as spreadsheet, explain, prediction_lines, table};
+use kube_lockstep_report::explain;
 use kube_lockstep_sim::trace::text;
 use kube_lockstep_predict::{Predict, Prediction, Release, Scenario};
 use serde_json::{Value, json};
@@ -32,23 +31,22 @@ impl Predicted {
         Predicted { scenario, release, prediction }
     }
 
+    fn predicted(&self) -> report::prediction::Predicted<'_> {
+        let Prediction { run, unmet, .. } = &self.prediction;
+        report::prediction::Predicted::hpa(&self.scenario, run, unmet)
+    }
+
     /// The charts, the ticks and the loads of a scenario. `lines` is the output of
     /// `kube-lockstep predict --format json`.
     pub(crate) fn answer(&self) -> Result<Value, Refused> {
         let Predicted { scenario, release, prediction } = self;
         let Prediction { run, unmet, .. } = prediction;
-        let Part { body, panels } = Part::prediction(scenario, run, unmet);
-        let skipped = scenario.unsupported_on(*release);
-        let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
-        let skipped = skipped.as_deref();
-        let rows = Rows::All;
-        let summary =
-            prediction_lines::FreeRunSummary { id: None, unmet, of, skipped, rows, scenario };
+        let predicted = self.predicted();
+        let Part { body, panels } = Part::prediction(&predicted);
         let mut ticks = Vec::new();
-        let written = prediction_lines::free_run(&mut ticks, run, &summary);
+        let written = predicted.write_json(&mut ticks, Rows::All, false);
         written.map_err(|error| Refused::of(error.to_string()))?;
-        let is_supported = prediction.is_supported();
-        let note = (!is_supported).then(|| table::other_release_text(scenario, *release));
+        let note = predicted.other_release();
         Ok(json!({
             "kind": "hpa",
             "requirement": scenario.requirement,
@@ -64,7 +62,7 @@ impl Predicted {
             "proposals": proposals(scenario, run),
             "loads": load::curves(&scenario.metrics, scenario.until),
             "seconds": scenario.until.since_start().as_secs_f64(),
-            "supported": is_supported,
+            "supported": prediction.is_supported(),
         }))
     }
 
@@ -78,7 +76,7 @@ impl Predicted {
 
     /// The ticks as CSV.
     pub(crate) fn csv(&self) -> Value {
-        json!({ "text": spreadsheet::ticks(&self.scenario, &self.prediction.run, Rows::All) })
+        json!({ "text": self.predicted().csv(Rows::All) })
     }
 
     /// The trace in its recorded form, for no build.

@@ -2,11 +2,12 @@
 
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_lockstep_report::change::Between;
-use kube_lockstep_report::html::{Part, decisions};
+use kube_lockstep_report::html::{Part, ScenarioChange, decisions};
+use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_report::table::Rows;
 use kube_lockstep_report as report;
-use kube_lockstep_report::{csv as spreadsheet, prediction_lines, recommender};
-use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, MODEL, free_recommender_run, predicted, predicted_recommender_run};
+use kube_lockstep_report::recommender;
+use kube_lockstep_sim::run::recommender::{MODEL, free_recommender_run, predicted, predicted_recommender_run};
 use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::trace::recommender::{RecommenderTrace, write};
@@ -30,8 +31,8 @@ pub(crate) fn respond(
     match request {
         Request::Explain { tick, .. } => explanation(scenario, release, *tick),
         Request::Csv(_) => {
-            let text = spreadsheet::recommendations(scenario, release, Rows::All);
-            Ok(json!({ "text": text }))
+            let run = predicted_recommender_run(scenario, release);
+            Ok(json!({ "text": Predicted::vpa(scenario, &run, release).csv(Rows::All) }))
         }
         Request::Trace(_) => {
             let text = write(&trace(scenario, release), &[]);
@@ -56,14 +57,15 @@ fn release(name: &str) -> Result<VpaRelease, Refused> {
 /// `kube-lockstep predict --format json`; of long runs, only the summary.
 fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refused> {
     let run = predicted_recommender_run(scenario, release);
-    let Part { body, panels } = Part::recommendations(scenario, &run, release);
+    let predicted = Predicted::vpa(scenario, &run, release);
+    let Part { body, panels } = Part::prediction(&predicted);
     let skipped = scenario.unsupported_on(release);
     Ok(json!({
         "kind": "vpa",
         "requirement": scenario.requirement,
         "body": body,
         "panels": panels,
-        "lines": lines(scenario, &run, release)?,
+        "lines": lines(&predicted, run.snapshots.len())?,
         "decisions": decisions(&run),
         "note": skipped,
         "undetermined": run.undetermined.as_ref().map(|random| &random.why),
@@ -74,16 +76,12 @@ fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refu
     }))
 }
 
-fn lines(
-    scenario: &VpaScenario,
-    run: &FreeRecommenderRun,
-    release: VpaRelease,
-) -> Result<String, Refused> {
+fn lines(predicted: &Predicted<'_>, ticks: usize) -> Result<String, Refused> {
     let mut lines = Vec::new();
-    prediction_lines::free_recommender_run(&mut lines, scenario, run, release, Rows::All, false)
-        .map_err(|error| Refused::of(error.to_string()))?;
+    let written = predicted.write_json(&mut lines, Rows::All, false);
+    written.map_err(|error| Refused::of(error.to_string()))?;
     let text = String::from_utf8_lossy(&lines).into_owned();
-    if run.snapshots.len() <= MOST_LINES {
+    if ticks <= MOST_LINES {
         return Ok(text);
     }
     Ok(text.lines().last().map(|line| format!("{line}\n")).unwrap_or_default())
@@ -122,11 +120,12 @@ fn comparison(scenario: &VpaScenario, one: VpaRelease, other: VpaRelease) -> Val
     );
     // Runs that are random upstream are not compared: the page shows the newer release only.
     let found = found.unwrap_or_default();
-    let part = found.map(|it| Part::recommender_change(scenario, Between { from, to }, &it));
+    let change = |it| Part::change(&ScenarioChange::vpa(scenario, Between { from, to }, it));
+    let part = found.as_ref().map(change);
     let same = part.is_none();
     let Part { body, panels } = part.unwrap_or_else(|| {
         let run = free_recommender_run(scenario, to, &|_| false);
-        Part::recommendations(scenario, &run, to)
+        Part::prediction(&Predicted::vpa(scenario, &run, to))
     });
     let runs = [from, to].map(|release| {
         json!({ "release": release.to_string(), "note": scenario.unsupported_on(release) })

@@ -15,7 +15,7 @@ use super::run::parse_all;
 use super::upstreams::{Behavior, RunsLive, Upstreams};
 use kube_autoscaler_models::rules::{AnyRelease, Change, ChangeRow, Release};
 use kube_lockstep_report::change::{Between, ChangedScenario, Changes, Shown};
-use kube_lockstep_report::html;
+use kube_lockstep_report::html::{self, ScenarioChange};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::change::{Changed, TraceOn, changed, left_to_chance};
 
@@ -177,7 +177,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
     print(&changes, args)?;
     if let Some(mut page) = page {
-        page.write_all(html::changes(between, &found, same, &skipped).as_bytes())?;
+        let drawn = found.iter().map(|(scenario, it)| ScenarioChange::hpa(scenario, between, it));
+        page.write_all(html::changes(between, drawn, same, &skipped).as_bytes())?;
     }
     Ok(code(changes.unexplained() > 0, unknown, found.len() + same))
 }

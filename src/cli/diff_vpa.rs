@@ -16,7 +16,7 @@ use kube_autoscaler_models::rules::{VpaChange, VpaRelease};
 use kube_lockstep_engines::recorded::not_recorded_on;
 use kube_lockstep_engines::source::{EngineFactory, EngineSource};
 use kube_lockstep_report::change::{Between, ChangedScenario, Changes};
-use kube_lockstep_report::html;
+use kube_lockstep_report::html::{self, ScenarioChange};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::Vpa;
@@ -49,8 +49,8 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
         found.iter().map(|(scenario, changed)| ChangedScenario { id: &scenario.id, changed });
     let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
     if let Some(file) = &mut page {
-        let text = html::recommender_changes(between, &found, same, &skipped);
-        file.write_all(text.as_bytes())?;
+        let drawn = found.iter().map(|(scenario, it)| ScenarioChange::vpa(scenario, between, it));
+        file.write_all(html::changes(between, drawn, same, &skipped).as_bytes())?;
     }
     print(&changes, args)?;
     Ok(code(changes.unexplained() > 0, unknown, found.len() + same))

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
 use super::exit;
@@ -13,13 +12,11 @@ use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
 use kube_autoscaler_models::rules::{AnyRelease, Release, VpaRelease};
 use kube_lockstep::{Predict, Prediction};
-use kube_lockstep_report::html::{Predicted, Predictions};
+use kube_lockstep_report::html::Predictions;
+use kube_lockstep_report::outcome;
+use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_report::table::{Contents, Rows};
-use kube_lockstep_report::unmet::UnmetOf;
-use kube_lockstep_report::{csv, prediction_lines, recommender, table};
 use kube_lockstep_scenario::Diagnostic;
-use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::recommender::predicted_recommender_run;
 
 const HELP: &str = "\
@@ -122,11 +119,21 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
                 })?;
                 let release = release.unwrap_or(Release::NEWEST);
                 manifests::check_flags(scenario, release)?;
-                predict(args, scenario, release, several, files)?
+                let Prediction { run, unmet, .. } =
+                    &Predict::new(scenario.clone()).release(release).run();
+                match run.refused().filter(|_| !args.manifests.filename.is_empty()) {
+                    Some(why) => {
+                        let hint = "choose another release with --release, or edit the manifest";
+                        let failure = Failure::usage(format!("{}: {why}", scenario.path));
+                        Ended::Early(failure.hint(hint))
+                    }
+                    None => predict(args, &Predicted::hpa(scenario, run, unmet), several, files)?,
+                }
             }
             AnyFixture::Vpa(scenario) => {
                 let release = of_vpa(given(AnyRelease::Vpa(VpaRelease::NEWEST)))?;
-                predict_vpa(args, scenario, release, several, files)?
+                let run = predicted_recommender_run(scenario, release);
+                predict(args, &Predicted::vpa(scenario, &run, release), several, files)?
             }
         };
         match ended {
@@ -184,103 +191,40 @@ impl Files {
     }
 }
 
-/// Predicts a scenario of a VPA, and returns the exit code.
-fn predict_vpa(
-    args: &Args,
-    scenario: &VpaScenario,
-    release: VpaRelease,
-    several: bool,
-    files: &mut Files,
-) -> anyhow::Result<Ended> {
-    let Contents { rows, .. } = args.contents();
-    let run = predicted_recommender_run(scenario, release);
-    match args.format {
-        Format::Text => {
-            let mut text = files.separator();
-            text.push_str(&recommender::free_run(scenario, &run, release, args.contents()));
-            if run.undetermined.is_none() {
-                let unmet = recommender::expectations(scenario, release, &run.unmet, columns());
-                text.push_str(&unmet);
-            }
-            show(&text)?;
-        }
-        Format::Json => {
-            let mut out = io::stdout();
-            let written = prediction_lines::free_recommender_run(
-                &mut out, scenario, &run, release, rows, several,
-            );
-            unless_closed(written)?;
-        }
-    }
-    if let Some(file) = &mut files.csv {
-        file.write_all(csv::recommendations(scenario, release, rows).as_bytes())?;
-    }
-    if files.html.is_some() {
-        files.page.add_vpa(scenario, &run, release);
-    }
-    if let Some(why) = &run.undetermined {
-        return Ok(Ended::Early(Failure::engine(format!("{}: {why}", scenario.path))));
-    }
-    let code = if run.unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES };
-    Ok(Ended::Completely(code))
-}
-
 /// Predicts a scenario, and returns the exit code.
 fn predict(
     args: &Args,
-    scenario: &Arc<Scenario>,
-    release: Release,
+    predicted: &Predicted<'_>,
     several: bool,
     files: &mut Files,
 ) -> anyhow::Result<Ended> {
-    let prediction = Predict::new(scenario.clone()).release(release).run();
-    let applies = prediction.is_supported();
-    let Contents { rows, .. } = args.contents();
-    let Prediction { run, unmet, .. } = &prediction;
-    if let Some(why) = run.refused().filter(|_| !args.manifests.filename.is_empty()) {
-        let hint = "choose another release with --release, or edit the manifest";
-        let failure = Failure::usage(format!("{}: {why}", scenario.path));
-        return Ok(Ended::Early(failure.hint(hint)));
-    }
-    let whole = run.undetermined.is_none();
-    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &run.trace.release };
+    let contents = args.contents();
+    let Contents { rows, columns, .. } = contents;
     match args.format {
         Format::Text => {
             let mut text = files.separator();
-            if !applies {
-                text.push_str(&table::other_release(scenario, release, columns()));
+            if let Some(note) = predicted.other_release() {
+                text.push_str(&outcome::note_text(&note, columns));
             }
-            let on = release.to_string();
-            text.push_str(&table::free_run(scenario, run, &on, args.contents()));
-            if whole {
-                let here = scenario.expect.iter().filter(|it| it.releases.contains(release));
-                let of_vpa = run
-                    .vpa
-                    .as_ref()
-                    .map_or(0, |it| it.scenario.expectations_on(it.release).count());
-                let expected = if applies { here.count() + of_vpa } else { 0 };
-                text.push_str(&table::expectations(of, expected, unmet, columns()));
+            text.push_str(&predicted.text(contents));
+            if predicted.undetermined().is_none() {
+                text.push_str(&predicted.expectations(columns));
             }
             show(&text)?;
         }
         Format::Json => {
-            let skipped = scenario.unsupported_on(release);
-            let id = several.then_some(&*scenario.id);
-            let skipped = skipped.as_deref();
-            let summary =
-                prediction_lines::FreeRunSummary { id, scenario, rows, unmet, of, skipped };
-            unless_closed(prediction_lines::free_run(&mut io::stdout(), run, &summary))?;
+            unless_closed(predicted.write_json(&mut io::stdout(), rows, several))?;
         }
     }
     if let Some(file) = &mut files.csv {
-        file.write_all(csv::ticks(scenario, run, rows).as_bytes())?;
+        file.write_all(predicted.csv(rows).as_bytes())?;
     }
     if files.html.is_some() {
-        let note = (!applies).then(|| table::other_release_text(scenario, release));
-        files.page.add(Predicted { scenario, run, unmet, note: note.as_deref() });
+        files.page.add(predicted);
     }
-    if let Some(why) = &run.undetermined {
-        return Ok(Ended::Early(Failure::engine(format!("{}: {why}", scenario.path))));
+    if let Some(why) = predicted.undetermined() {
+        return Ok(Ended::Early(Failure::engine(format!("{}: {why}", predicted.path()))));
     }
-    Ok(Ended::Completely(if unmet.is_empty() { exit::CONFORMS } else { exit::DIVERGES }))
+    let is_met = predicted.unmet.is_empty();
+    Ok(Ended::Completely(if is_met { exit::CONFORMS } else { exit::DIVERGES }))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_report as report;
+use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_report::table;
 use kube_lockstep_report::table::Contents;
 use kube_lockstep_sim::expect;
@@ -162,8 +163,8 @@ impl Prediction {
 
 impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let release = self.release.to_string();
-        let text = table::free_run(&self.scenario, &self.run, &release, Contents::all(COLUMNS));
+        let predicted = Predicted::hpa(&self.scenario, &self.run, &self.unmet);
+        let text = predicted.text(Contents::all(COLUMNS));
         f.write_str(&report::plain(&text))
     }
 }

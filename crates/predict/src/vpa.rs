@@ -9,6 +9,7 @@ use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::ContainerRecommendation;
 use kube_lockstep_report as report;
+use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_report::table::Contents;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::expect::Unmet;
@@ -123,7 +124,7 @@ impl VpaPrediction {
 impl fmt::Display for VpaPrediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = Contents::all(COLUMNS);
-        let text = report::recommender::free_run(&self.scenario, &self.run, self.release, all);
+        let text = Predicted::vpa(&self.scenario, &self.run, self.release).text(all);
         f.write_str(&report::plain(&text))
     }
 }

@@ -37,11 +37,9 @@ const AFTER: [&str; 10] = [
 /// value. If the load is recorded with dates, each row has the time in UTC. With a VPA, the last
 /// columns are the recommendations at that time: the lower bound, the target and the upper bound of
 /// each resource of a container, in cores or bytes.
-#[must_use]
-pub fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> String {
+pub(super) fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> Vec<Vec<String>> {
     let columns = metric_columns(run);
     let shown = hpa::rows::shown(rows, run);
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut before: Vec<&str> = BEFORE.to_vec();
     before.extend(scenario.clock.map(|_| "time"));
     let head = before.into_iter().map(str::to_owned);
@@ -55,11 +53,7 @@ pub fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> String {
         row.extend(recommended.cells(tick.observation.at));
         row
     }));
-    for row in rows {
-        // Writing into memory does not fail.
-        let _ = writer.write_record(row);
-    }
-    text(writer)
+    rows
 }
 
 /// The recommendations beside an HPA, by run of the recommender.
@@ -98,7 +92,13 @@ impl<'r> Recommended<'r> {
     }
 }
 
-fn text(writer: ::csv::Writer<Vec<u8>>) -> String {
+/// Rows as CSV.
+pub(super) fn written(rows: Vec<Vec<String>>) -> String {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        // Writing into memory does not fail.
+        let _ = writer.write_record(row);
+    }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
@@ -120,12 +120,13 @@ const RECOMMENDATION: [&str; 11] = [
 /// The runs of the VPA's recommender: a header, then one row for each run, VPA, container and
 /// resource that has usage or a recommendation. Amounts are cores or bytes. The usage is that of
 /// the pods with the lowest and the highest one.
-#[must_use]
-pub fn recommendations(scenario: &VpaScenario, release: VpaRelease, rows: Rows) -> String {
+pub(super) fn recommendations(
+    scenario: &VpaScenario,
+    release: VpaRelease,
+    rows: Rows,
+) -> Vec<Vec<String>> {
     let ChartedRun { run, usage } = charted_recommender_run(scenario, release, &|_| false);
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    // Writing into memory does not fail.
-    let _ = writer.write_record(RECOMMENDATION);
+    let mut written = vec![RECOMMENDATION.map(str::to_owned).to_vec()];
     let vpas: Vec<&str> = scenario.names().map(|name| &*name.name).collect();
     let shown = recommender::rows::shown(rows, &run.snapshots, &vpas);
     let runs = run.snapshots.iter().zip(&usage).enumerate().filter(|(index, _)| shown[*index]);
@@ -134,11 +135,11 @@ pub fn recommendations(scenario: &VpaScenario, release: VpaRelease, rows: Rows) 
             for row in rows_of(vpa, status, usage) {
                 let seconds = snapshot.at.since_start().as_secs_f64();
                 let head = [(index + 1).to_string(), seconds.to_string(), vpa.name.to_string()];
-                let _ = writer.write_record(head.into_iter().chain(row));
+                written.push(head.into_iter().chain(row).collect());
             }
         }
     }
-    text(writer)
+    written
 }
 
 /// The cells of a VPA in one run for CSV, one row for each resource of a container: container,
@@ -253,14 +254,14 @@ mod tests {
         let scenario = scenario::parse("walkthrough.yaml", &text, &no_files).expect("a scenario");
         let scenario = Arc::new(scenario);
         let run = free_run(&scenario, Release::NEWEST);
-        let csv = ticks(&scenario, &run, Rows::All);
+        let csv = written(ticks(&scenario, &run, Rows::All));
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), run.ticks.len() + 1);
         let head = "tick,seconds,hpa,cpu,cpu target,ready,unready,missing,ignored,proposal,desired,\
                     replicasBefore,replicasAfter,limitedBy,why";
         assert_eq!(lines[0], head);
         assert!(lines[1].starts_with("1,0,php-apache,305,50,1,0,0,0,7,4,1,4,scale-up"), "{csv}");
-        let changes = ticks(&scenario, &run, Rows::Changes).lines().count();
+        let changes = ticks(&scenario, &run, Rows::Changes).len();
         assert!((3..lines.len() / 2).contains(&changes), "{changes} of {}", lines.len());
     }
 
@@ -271,7 +272,7 @@ mod tests {
         let scenario = scenario::parse("both.yaml", &text, &no_files).expect("a scenario");
         let scenario = Arc::new(scenario);
         let run = free_run(&scenario, Release::NEWEST);
-        let csv = ticks(&scenario, &run, Rows::All);
+        let csv = written(ticks(&scenario, &run, Rows::All));
         let mut rows = csv.lines();
         let head: Vec<&str> = rows.next().unwrap().split(',').collect();
         let column = head.iter().position(|title| *title == "vpa app cpu target").unwrap();
@@ -287,7 +288,7 @@ mod tests {
         let text = FIXTURES.text("vpa/oom/a-factor-of-1-2.yaml").expect("a fixture");
         let node = |text: &str| scenario::parse_any("oom.yaml", text, &|_| Err("".into()));
         let Ok(scenario::AnyScenario::Vpa(scenario)) = node(&text) else { panic!("a scenario") };
-        let csv = recommendations(&scenario, VpaRelease::NEWEST, Rows::All);
+        let csv = written(recommendations(&scenario, VpaRelease::NEWEST, Rows::All));
         let lines: Vec<&str> = csv.lines().collect();
         // Five runs with cpu and memory.
         assert_eq!(lines.len(), 1 + 5 * 2, "{csv}");

@@ -8,7 +8,7 @@ pub mod change;
 mod change_lines;
 mod chart;
 pub mod comparison;
-pub mod csv;
+mod csv;
 mod difference;
 pub mod explain;
 pub mod first_difference;
@@ -25,7 +25,8 @@ pub mod missing;
 pub mod outcome;
 pub mod places;
 mod plot;
-pub mod prediction_lines;
+pub mod prediction;
+mod prediction_lines;
 #[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "only pages show all of it"))]
 mod presentation;
 pub mod recommender;

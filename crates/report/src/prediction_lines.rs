@@ -8,100 +8,79 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::json::line;
+use super::prediction::{Head, Predicted, PredictedRun};
 use super::presentation::{hpa, recommender as vpa};
 use super::recommender::names;
 use super::table::Rows;
-use super::unmet::UnmetOf;
+use super::unmet::{UnmetLine, UnmetOf};
 use kube_autoscaler_models::api::{ConditionStatus, ConditionType, HpaCondition, Requests, Text};
 use kube_autoscaler_models::derivation::{MetricDerivation, PodCounts, Source, Target};
 use kube_autoscaler_models::observation::{Event, EventType, EventVerb, SentEvent};
-use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::vpa::{Snapshot, VpaStatus};
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::expect::Unmet;
-use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, MODEL};
+use kube_lockstep_sim::run::recommender::MODEL;
 use kube_lockstep_sim::run::{FreeRun, FreeTick, Note, PodChange, VpaRun};
 
-/// The parts of a free run's summary that are not in the run.
-#[derive(Clone, Copy, Debug)]
-pub struct FreeRunSummary<'a> {
-    /// The id of the scenario, if there are several.
-    pub id: Option<&'a str>,
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// The ticks that are written.
-    pub rows: Rows,
-    /// The expectations that are not met.
-    pub unmet: &'a [Unmet],
-    /// The run that the expectations belong to.
-    pub of: UnmetOf<'a>,
-    /// Why an engine would skip the scenario.
-    pub skipped: Option<&'a str>,
-}
-
-/// Writes a free run of the model.
-///
-/// # Errors
-/// If writing fails.
-pub fn free_run(out: &mut dyn Write, run: &FreeRun, about: &FreeRunSummary<'_>) -> io::Result<()> {
-    let FreeRunSummary { id, unmet, of, skipped, scenario, rows } = *about;
-    let shown = hpa::rows::shown(rows, run);
-    for (index, tick) in run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]) {
-        line(out, &TickLine { scenario: id, ..TickLine::of(index + 1, tick, scenario) })?;
-    }
-    if let Some(vpa) = &run.vpa {
-        beside_hpa(out, vpa, rows, id)?;
-    }
-    let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
-    let refused = run.refused();
-    let summary = Summary {
-        engine: &run.trace.engine,
-        release: run.trace.release.clone(),
-        ticks: run.ticks.len(),
-        rescales: Some(rescales.count()),
-        unmet: of.lines(unmet),
-        scenario: id,
-        vpa_release: run.vpa.as_ref().map(|vpa| vpa.release.to_string()),
-        skipped,
-        refused: refused.as_deref(),
-        undetermined: run.undetermined.as_ref().map(|random| &*random.why),
-        notes: &run.notes,
-    };
-    line(out, &SummaryLine { summary })
-}
-
-/// Writes a free run of the model of the recommender. `several`: with the id of the scenario.
-///
-/// # Errors
-/// If writing fails.
-pub fn free_recommender_run(
+/// Writes a prediction. `several`: with the id of the scenario.
+pub(super) fn write(
     out: &mut dyn Write,
-    scenario: &VpaScenario,
-    run: &FreeRecommenderRun,
-    release: VpaRelease,
+    predicted: &Predicted<'_>,
     rows: Rows,
     several: bool,
 ) -> io::Result<()> {
-    let id = several.then_some(&*scenario.id);
-    let shown = vpa::rows::shown(rows, &run.snapshots, &names(scenario));
-    for (index, snapshot) in run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]) {
-        line(out, &RunLine { scenario: id, ..RunLine::of(index + 1, snapshot) })?;
-    }
-    let summary: Summary<'_, Unmet> = Summary {
+    let Head { id, path, ref release, notes, undetermined, .. } = predicted.head();
+    let scenario = several.then_some(id);
+    let mut summary = Summary {
         engine: MODEL,
-        release: release.to_string(),
-        ticks: run.snapshots.len(),
+        release,
+        ticks: 0,
         rescales: None,
-        unmet: run.unmet.clone(),
-        scenario: id,
+        unmet: UnmetOf { id, path, release }.lines(predicted.unmet),
+        scenario,
         vpa_release: None,
         skipped: None,
         refused: None,
-        undetermined: run.undetermined.as_ref().map(|random| &*random.why),
-        notes: &run.notes,
+        undetermined: undetermined.map(|random| &*random.why),
+        notes,
     };
+    match predicted.run {
+        PredictedRun::Hpa(of, run) => {
+            write_ticks(out, of, run, rows, scenario)?;
+            let rescales = run.ticks.iter().filter(|it| it.replicas_before != it.replicas_after);
+            summary.ticks = run.ticks.len();
+            summary.rescales = Some(rescales.count());
+            summary.vpa_release = run.vpa.as_ref().map(|vpa| vpa.release.to_string());
+            summary.refused = run.refused();
+            summary.skipped = release.parse().ok().and_then(|on| of.unsupported_on(on));
+        }
+        PredictedRun::Vpa(of, run, _) => {
+            summary.ticks = run.snapshots.len();
+            let shown = vpa::rows::shown(rows, &run.snapshots, &names(of));
+            let runs = run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]);
+            for (index, snapshot) in runs {
+                line(out, &RunLine { scenario, ..RunLine::of(index + 1, snapshot) })?;
+            }
+        }
+    }
     line(out, &SummaryLine { summary })
+}
+
+/// Writes the ticks of the HPAs, and the part about the VPA beside them.
+fn write_ticks(
+    out: &mut dyn Write,
+    of: &Scenario,
+    run: &FreeRun,
+    rows: Rows,
+    scenario: Option<&str>,
+) -> io::Result<()> {
+    let shown = hpa::rows::shown(rows, run);
+    for (index, tick) in run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]) {
+        line(out, &TickLine { scenario, ..TickLine::of(index + 1, tick, of) })?;
+    }
+    match &run.vpa {
+        Some(vpa) => beside_hpa(out, vpa, rows, scenario),
+        None => Ok(()),
+    }
 }
 
 /// Writes the part about the VPA beside an HPA.
@@ -124,28 +103,28 @@ fn beside_hpa(
 
 /// The last line.
 #[derive(Serialize)]
-struct SummaryLine<'a, U> {
-    summary: Summary<'a, U>,
+struct SummaryLine<'a> {
+    summary: Summary<'a>,
 }
 
-/// The figures of a prediction. `U` is an unmet expectation.
+/// The figures of a prediction.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Summary<'a, U> {
+struct Summary<'a> {
     engine: &'a str,
-    release: String,
+    release: &'a str,
     ticks: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     rescales: Option<usize>,
-    unmet: Vec<U>,
+    unmet: Vec<UnmetLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scenario: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vpa_release: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<&'a str>,
+    skipped: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<&'a str>,
+    refused: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     undetermined: Option<&'a str>,
     #[serde(skip_serializing_if = "<[Note]>::is_empty")]

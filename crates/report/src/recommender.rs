@@ -6,21 +6,19 @@ use std::rc::Rc;
 
 use anstyle::Style;
 
+use super::counted;
 use super::layout::{Align, Columns, hanging};
 use super::presentation::Controller as _;
 use super::presentation::recommender as presentation;
 use super::presentation::recommender::rows::{self, conditions};
 use super::style::{DIM, STRONG, paint};
 use super::table::{Contents, Part, heading};
-use super::unmet::UnmetOf;
-use super::{counted, outcome};
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::vpa::updater::PodUpdate;
 use kube_autoscaler_models::vpa::{
     Estimation, Resource, Samples, Shares, Snapshot, VpaStatus, request_text,
 };
 use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::recommendation::{Amounts, Derivation, amounts, derivation_of};
 use kube_lockstep_sim::run::recommender::{Derived, ExplainedRun, FreeRecommenderRun};
 use kube_lockstep_sim::run::{PodChange, PodChangeKind, UpdaterReport, VpaRun};
@@ -31,32 +29,24 @@ const SMALLEST_SHARE: f64 = 0.000_05;
 /// The largest number of buckets of a histogram that are listed.
 const BUCKETS: usize = 12;
 
-/// The whole prediction: the scenario, a table for each VPA, and the notes.
-#[must_use]
-pub fn free_run(
+/// A prediction without its heading: a part for each VPA, and the summary.
+pub(super) fn body(
     scenario: &VpaScenario,
     run: &FreeRecommenderRun,
     release: VpaRelease,
     contents: Contents,
 ) -> String {
-    let columns = contents.columns;
-    let (id, requirement) = (&scenario.id, &scenario.requirement);
-    let mut out = heading(id, requirement, &release.to_string(), columns);
     let title = |vpa: &str| (scenario.vpas.len() > 1).then(|| paint(STRONG, &format!("VPA {vpa}")));
-    out.push_str(&parts(scenario, &run.snapshots, title, contents));
+    let mut out = parts(scenario, &run.snapshots, title, contents);
     let runs = counted(run.snapshots.len(), "tick");
     let legend = "lower, target and upper: lowerBound, target and upperBound of the recommendation";
     out.push('\n');
-    out.push_str(&hanging("", &format!("{runs}; {legend}"), 0, columns));
-    for note in &run.notes {
-        out.push_str(&outcome::note_line(&scenario.path, note, columns));
-    }
+    out.push_str(&hanging("", &format!("{runs}; {legend}"), 0, contents.columns));
     out
 }
 
 /// The part of a prediction about the VPA beside an HPA: recommendations, and changes of pods.
-#[must_use]
-pub fn beside_hpa(run: &VpaRun, contents: Contents) -> String {
+pub(super) fn beside_hpa(run: &VpaRun, contents: Contents) -> String {
     let columns = contents.columns;
     let about = format!("model of {}", run.release);
     let title = |vpa: &str| {
@@ -178,20 +168,6 @@ pub fn first_recommendation(snapshots: &[Snapshot], vpas: &[&str]) -> Option<usi
 /// The names of the VPAs of a scenario.
 pub fn names(scenario: &VpaScenario) -> Vec<&str> {
     scenario.names().map(|name| &*name.name).collect()
-}
-
-/// The text about expectations, as for scenarios of HPAs.
-#[must_use]
-pub fn expectations(
-    scenario: &VpaScenario,
-    release: VpaRelease,
-    unmet: &[Unmet],
-    columns: usize,
-) -> String {
-    let expected = scenario.expectations_on(release).count();
-    let name = release.to_string();
-    let of = UnmetOf { id: &scenario.id, path: &scenario.path, release: &name };
-    super::table::expectations(of, expected, unmet, columns)
 }
 
 /// The explanation of one run: its samples, and how each amount follows from them.

@@ -77,12 +77,10 @@ impl Part {
     }
 }
 
-/// The whole prediction: the scenario, charts of the replicas and metrics, the table, and the
-/// summary.
-#[must_use]
-pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, contents: Contents) -> String {
+/// A prediction without its heading: charts of the replicas and metrics, the table, the summary, and
+/// the VPA beside the HPA.
+pub(super) fn body(scenario: &Scenario, run: &FreeRun, contents: Contents) -> String {
     let Contents { rows, columns, .. } = contents;
-    let mut out = heading(&scenario.id, &scenario.requirement, release, columns);
     let first = hpa::Run::of_model(scenario, run, None).and_then(|run| {
         let mut timelines = run.timelines().into_iter();
         timelines.next()
@@ -93,7 +91,7 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, contents: Con
         table: hpa::rows::table(scenario, run, rows),
         end: scenario.until,
     };
-    out.push_str(&part.text(contents));
+    let mut out = part.text(contents);
     let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
     let points = points(scenario, run, 0);
     let (least, most) = points
@@ -119,9 +117,6 @@ pub fn free_run(scenario: &Scenario, run: &FreeRun, release: &str, contents: Con
     out.push_str(&hanging("", &ending, 0, columns));
     if let Some(vpa) = &run.vpa {
         out.push_str(&recommender::beside_hpa(vpa, contents));
-    }
-    for note in &run.notes {
-        out.push_str(&outcome::note_line(&scenario.path, note, columns));
     }
     out
 }
@@ -224,8 +219,12 @@ pub fn other_release_text(scenario: &Scenario, release: Release) -> String {
 }
 
 /// The expectations that are not met, or the number of expectations if all are met.
-#[must_use]
-pub fn expectations(of: UnmetOf<'_>, expected: usize, unmet: &[Unmet], columns: usize) -> String {
+pub(super) fn expectations(
+    of: UnmetOf<'_>,
+    expected: usize,
+    unmet: &[Unmet],
+    columns: usize,
+) -> String {
     if unmet.is_empty() {
         let met = if expected == 1 { "expectation is met" } else { "expectations are met" };
         return if expected == 0 {

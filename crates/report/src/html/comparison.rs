@@ -14,6 +14,7 @@ use crate::comparison::{
 };
 use crate::counted;
 use crate::first_difference::{Differing, differing};
+use crate::prediction::Predicted;
 use crate::presentation::{Chart, Controller as _, Unit, Value, hpa, largest, words};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
@@ -131,7 +132,8 @@ impl Comparison {
     /// Adds a setting.
     pub fn add(&mut self, compared: Compared<'_>) {
         let Compared { setting, about, scenario, run } = compared;
-        let section = self.share.fit(|detail| Section::of_model(scenario, run, &[], detail));
+        let predicted = Predicted::hpa(scenario, run, &[]);
+        let section = self.share.fit(|detail| Section::of_prediction(&predicted, detail));
         self.sections.push(section.named(&setting.to_string(), about));
         let release = &run.trace.release;
         let drawn = hpa::Run::of_model(scenario, run, None);

@@ -21,25 +21,20 @@ mod share;
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 pub use comparison::{Compared, Comparison};
-pub use predictions::{Predicted, Predictions};
-use section::{ChangeOf, Section};
+pub use predictions::Predictions;
+pub use section::ScenarioChange;
+use section::Section;
 use sections::Sections;
 use share::Share;
 
 use super::change::Between;
+use super::prediction::Predicted;
 use super::presentation::Detail;
 pub use super::presentation::recommender::{Decision, decisions};
 use super::{CutOff, Report, counted};
-use kube_autoscaler_models::rules::{VpaChange, VpaRelease};
-use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::expect::Unmet;
-use kube_lockstep_sim::run::change::Changed;
-use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
-use kube_lockstep_sim::run::{Event, FreeRun, Setting, Summary};
+use kube_lockstep_sim::run::{Event, Setting, Summary};
 
 /// The report as a page. It is written at the end of the run.
 #[derive(Debug)]
@@ -136,69 +131,25 @@ impl Part {
         Part { body: section.content(), panels: section.shown_panels().to_owned() }
     }
 
-    /// A run of the model alone.
+    /// A prediction.
     #[must_use]
-    pub fn prediction(scenario: &Arc<Scenario>, run: &FreeRun, unmet: &[Unmet]) -> Part {
-        Part::of(&Section::of_model(scenario, run, unmet, Detail::OF_PART))
-    }
-
-    /// A run of the model of the VPA's recommender alone.
-    #[must_use]
-    pub fn recommendations(
-        scenario: &VpaScenario,
-        run: &FreeRecommenderRun,
-        release: VpaRelease,
-    ) -> Part {
-        Part::of(&Section::of_recommender(scenario, run, release, Detail::OF_PART))
-    }
-
-    /// A change between two releases of the VPA's recommender, with the timelines of both.
-    #[must_use]
-    pub fn recommender_change(
-        scenario: &VpaScenario,
-        between: Between<VpaRelease>,
-        changed: &Changed<VpaChange>,
-    ) -> Part {
-        let change = ChangeOf::vpa(scenario, between, changed);
-        Part::of(&Section::of_change(&change, Detail::OF_PART))
+    pub fn prediction(predicted: &Predicted<'_>) -> Part {
+        Part::of(&Section::of_prediction(predicted, Detail::OF_PART))
     }
 
     /// A change between two releases, with the timelines of both.
     #[must_use]
-    pub fn change(scenario: &Arc<Scenario>, between: Between, changed: &Changed) -> Part {
-        let change = ChangeOf::hpa(scenario, between, changed);
-        Part::of(&Section::of_change(&change, Detail::OF_PART))
+    pub fn change(change: &ScenarioChange<'_>) -> Part {
+        Part::of(&Section::of_change(change, Detail::OF_PART))
     }
 }
 
 /// A page for the changes between two releases. `same` is the number of scenarios that did not
 /// change; `skipped` are the ids of those that were not compared, with the reasons.
 #[must_use]
-pub fn changes(
-    between: Between,
-    found: &[(Arc<Scenario>, Changed)],
-    same: usize,
-    skipped: &[(String, String)],
-) -> String {
-    let changes = found.iter().map(|(scenario, it)| ChangeOf::hpa(scenario, between, it));
-    changes_page(between, changes, same, skipped)
-}
-
-/// A page for the changes between two releases of the VPA's recommender, as [`changes`].
-#[must_use]
-pub fn recommender_changes(
-    between: Between<VpaRelease>,
-    found: &[(Arc<VpaScenario>, Changed<VpaChange>)],
-    same: usize,
-    skipped: &[(String, String)],
-) -> String {
-    let changes = found.iter().map(|(scenario, it)| ChangeOf::vpa(scenario, between, it));
-    changes_page(between, changes, same, skipped)
-}
-
-fn changes_page<'a, R: Display>(
+pub fn changes<'a, R: Display>(
     between: Between<R>,
-    changes: impl ExactSizeIterator<Item = ChangeOf<'a>>,
+    changes: impl ExactSizeIterator<Item = ScenarioChange<'a>>,
     same: usize,
     skipped: &[(String, String)],
 ) -> String {

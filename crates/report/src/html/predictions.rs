@@ -1,30 +1,10 @@
 //! A page of predictions: runs of the model alone, one section for each scenario.
 
-use std::sync::Arc;
-
 use super::page;
 use super::section::Section;
 use super::sections::Sections;
 use super::share::Share;
-use kube_autoscaler_models::rules::VpaRelease;
-use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::expect::Unmet;
-use kube_lockstep_sim::run::FreeRun;
-use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
-
-/// The prediction of a scenario with an HPA.
-#[derive(Clone, Copy, Debug)]
-pub struct Predicted<'a> {
-    /// The scenario.
-    pub scenario: &'a Arc<Scenario>,
-    /// The prediction.
-    pub run: &'a FreeRun,
-    /// The expectations that are not met.
-    pub unmet: &'a [Unmet],
-    /// Why the scenario does not apply to the release, if it does not.
-    pub note: Option<&'a str>,
-}
+use crate::prediction::{Head, Predicted};
 
 /// The page of predictions.
 #[derive(Debug)]
@@ -55,33 +35,15 @@ impl Predictions {
         self.notes.push(note);
     }
 
-    /// Adds the prediction of a scenario with an HPA.
-    pub fn add(&mut self, predicted: Predicted<'_>) {
-        let Predicted { scenario, run, unmet, note } = predicted;
-        let section = self.share.fit(|detail| Section::of_model(scenario, run, unmet, detail));
+    /// Adds a prediction.
+    pub fn add(&mut self, predicted: &Predicted<'_>) {
+        let section = self.share.fit(|detail| Section::of_prediction(predicted, detail));
         self.sections.add(section);
-        let named = |note: &str| match self.is_of_many {
-            true => format!("{}: {note}", scenario.id),
-            false => note.to_owned(),
-        };
-        self.notes.extend(note.map(named));
-        self.on(run.trace.release.clone());
-    }
-
-    /// Adds the prediction of a scenario of the VPA's recommender.
-    pub fn add_vpa(
-        &mut self,
-        scenario: &VpaScenario,
-        run: &FreeRecommenderRun,
-        release: VpaRelease,
-    ) {
-        let section =
-            self.share.fit(|detail| Section::of_recommender(scenario, run, release, detail));
-        self.sections.add(section);
-        self.on(release.to_string());
-    }
-
-    fn on(&mut self, release: String) {
+        let Head { id, release, .. } = predicted.head();
+        self.notes.extend(predicted.other_release().map(|note| match self.is_of_many {
+            true => format!("{id}: {note}"),
+            false => note,
+        }));
         if !self.releases.contains(&release) {
             self.releases.push(release);
         }

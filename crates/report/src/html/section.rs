@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use super::figures::Figures;
 use super::panels::{Panels, compressed};
 use crate::change::{Between, moment};
+use crate::prediction::{Head, Predicted};
 use crate::presentation::{Detail, Mark, Presentation, words};
 use crate::unmet::UnmetOf;
 use crate::{counted, difference, outcome};
@@ -17,7 +18,7 @@ use kube_lockstep_sim::compare::{Divergence, EntryList, FieldDifference, FieldPa
 use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::change::Changed;
 use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, free_recommender_run};
-use kube_lockstep_sim::run::{FreeRun, Note, Outcome, RandomOutcome, Setting, Verdict, free_run};
+use kube_lockstep_sim::run::{FreeRun, Outcome, Setting, Verdict, free_run};
 
 /// A scenario of a page. The same result on several releases is shown once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,90 +42,65 @@ pub(super) struct Section {
 }
 
 /// A change of a scenario between two releases, with the runs of the model on both.
-pub(super) struct ChangeOf<'a> {
-    id: &'a str,
-    requirement: &'a str,
-    path: &'a str,
+#[derive(Debug)]
+pub struct ScenarioChange<'a> {
     line: usize,
     differing: Differing<'a>,
     runs: ChangedRuns<'a>,
 }
 
 /// The runs of the model on two releases, the older one first.
+#[derive(Debug)]
 enum ChangedRuns<'a> {
     /// Of the HPA controller, with the recommender if there is one.
-    Hpa { scenario: &'a Arc<Scenario>, runs: Box<[FreeRun; 2]> },
+    Hpa(&'a Arc<Scenario>, Box<[FreeRun; 2]>),
     /// Of the recommender alone.
-    Vpa {
-        scenario: &'a VpaScenario,
-        /// The releases of the VPA.
-        releases: [VpaRelease; 2],
-        runs: Box<[FreeRecommenderRun; 2]>,
-    },
+    Vpa(&'a VpaScenario, [VpaRelease; 2], Box<[FreeRecommenderRun; 2]>),
 }
 
-impl<'a> ChangeOf<'a> {
+impl<'a> ScenarioChange<'a> {
     /// A change between two releases of Kubernetes.
-    pub(super) fn hpa(
+    #[must_use]
+    pub fn hpa(
         scenario: &'a Arc<Scenario>,
         between: Between,
         changed: &'a Changed,
-    ) -> ChangeOf<'a> {
+    ) -> ScenarioChange<'a> {
         let runs = [between.from, between.to].map(|release| free_run(scenario, release));
-        ChangeOf {
-            id: &scenario.id,
-            requirement: &scenario.requirement,
-            path: &scenario.path,
-            line: scenario.line,
-            differing: Differing::of(between, changed),
-            runs: ChangedRuns::Hpa { scenario, runs: Box::new(runs) },
-        }
+        let (line, differing) = (scenario.line, Differing::of(between, changed));
+        ScenarioChange { line, differing, runs: ChangedRuns::Hpa(scenario, Box::new(runs)) }
     }
 
     /// A change between two releases of the VPA's recommender.
-    pub(super) fn vpa(
+    #[must_use]
+    pub fn vpa(
         scenario: &'a VpaScenario,
         between: Between<VpaRelease>,
         changed: &'a Changed<VpaChange>,
-    ) -> ChangeOf<'a> {
+    ) -> ScenarioChange<'a> {
         let releases = [between.from, between.to];
         let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
-        ChangeOf {
-            id: &scenario.id,
-            requirement: &scenario.requirement,
-            path: &scenario.path,
-            line: scenario.line,
-            differing: Differing::of(between, changed),
-            runs: ChangedRuns::Vpa { scenario, releases, runs: Box::new(runs) },
+        let (line, differing) = (scenario.line, Differing::of(between, changed));
+        ScenarioChange {
+            line,
+            differing,
+            runs: ChangedRuns::Vpa(scenario, releases, Box::new(runs)),
         }
     }
 
-    /// The figures of both releases. `mark`: the first tick that differs.
-    fn figures<'f>(&'f self, mark: &Mark<'f>, detail: Detail) -> [Figures<'f>; 2] {
-        let shown = [0, 1].map(|index| match &self.runs {
-            ChangedRuns::Hpa { scenario, runs } => {
-                Presentation::of_model(scenario, &runs[index], Some(mark.clone()), detail)
+    /// The predictions on both releases.
+    fn predictions(&self) -> [Predicted<'_>; 2] {
+        [0, 1].map(|index| match &self.runs {
+            ChangedRuns::Hpa(scenario, runs) => Predicted::hpa(scenario, &runs[index], &[]),
+            ChangedRuns::Vpa(scenario, releases, runs) => {
+                Predicted::vpa(scenario, &runs[index], releases[index])
             }
-            ChangedRuns::Vpa { scenario, releases, runs } => {
-                let (free, mark) = (&runs[index], Some(mark.clone()));
-                Presentation::of_recommender(scenario, free, releases[index], mark, detail)
-            }
-        });
-        shown.map(|run| Figures::new(run, detail))
+        })
     }
 }
 
-/// A prediction of the model, without its figures.
-pub(super) struct Prediction<'a> {
-    of: UnmetOf<'a>,
-    requirement: &'a str,
-    unmet: &'a [Unmet],
-    undetermined: Option<&'a RandomOutcome>,
-    notes: &'a [Note],
-}
-
 /// The contents of a section, apart from its figures.
-struct Head {
+struct Contents {
     id: String,
     requirement: String,
     gist: String,
@@ -152,8 +128,8 @@ pub(super) const PREDICTED: &str = "predicted";
 pub(super) const FAILURES: usize = 4;
 
 impl Section {
-    fn new(head: Head, spark: String, timelines: Markup, panels: Panels) -> Section {
-        let Head { id, requirement, gist, verdict, release, body } = head;
+    fn new(head: Contents, spark: String, timelines: Markup, panels: Panels) -> Section {
+        let Contents { id, requirement, gist, verdict, release, body } = head;
         Section {
             id,
             requirement,
@@ -193,7 +169,7 @@ impl Section {
             @if is_named { h2 { "Timeline of the engine (" (outcome.engine) ")" } }
             (figures.html(&mut panels))
         };
-        let head = Head {
+        let head = Contents {
             id: outcome.id.clone(),
             requirement: outcome.requirement.clone(),
             gist: gist(outcome),
@@ -204,46 +180,11 @@ impl Section {
         Section::new(head, figures.spark(), timelines, panels)
     }
 
-    /// The section of a run of the model alone.
-    pub(super) fn of_model(
-        scenario: &Arc<Scenario>,
-        free: &FreeRun,
-        unmet: &[Unmet],
-        detail: Detail,
-    ) -> Section {
-        let prediction = Prediction {
-            of: UnmetOf { id: &scenario.id, path: &scenario.path, release: &free.trace.release },
-            requirement: &scenario.requirement,
-            unmet,
-            undetermined: free.undetermined.as_ref(),
-            notes: &free.notes,
-        };
-        let run = Presentation::of_model(scenario, free, None, detail);
-        Section::of_prediction(prediction, &Figures::new(run, detail))
-    }
-
-    /// The section of a run of the model of the VPA's recommender alone.
-    pub(super) fn of_recommender(
-        scenario: &VpaScenario,
-        free: &FreeRecommenderRun,
-        release: VpaRelease,
-        detail: Detail,
-    ) -> Section {
-        let name = release.to_string();
-        let prediction = Prediction {
-            of: UnmetOf { id: &scenario.id, path: &scenario.path, release: &name },
-            requirement: &scenario.requirement,
-            unmet: &free.unmet,
-            undetermined: free.undetermined.as_ref(),
-            notes: &free.notes,
-        };
-        let run = Presentation::of_recommender(scenario, free, release, None, detail);
-        Section::of_prediction(prediction, &Figures::new(run, detail))
-    }
-
-    fn of_prediction(prediction: Prediction<'_>, figures: &Figures<'_>) -> Section {
-        let Prediction { of, requirement, unmet, undetermined, notes } = prediction;
-        let UnmetOf { id, path, release } = of;
+    /// The section of a prediction.
+    pub(super) fn of_prediction(predicted: &Predicted<'_>, detail: Detail) -> Section {
+        let Head { id, path, requirement, release, notes, undetermined } = predicted.head();
+        let figures = Figures::new(predicted.presentation(None, detail), detail);
+        let (of, unmet) = (UnmetOf { id, path, release: &release }, predicted.unmet);
         let body = html! {
             p.facts { (path) (figures.counts()) }
             (self::unmet(of, unmet))
@@ -254,12 +195,12 @@ impl Section {
         };
         let mut panels = Panels::default();
         let timelines = figures.html(&mut panels);
-        let head = Head {
+        let head = Contents {
             id: id.to_owned(),
             requirement: requirement.to_owned(),
             gist: String::new(),
             verdict: if unmet.is_empty() { PREDICTED } else { "unmet" },
-            release: release.to_owned(),
+            release,
             body,
         };
         Section::new(head, figures.spark(), timelines, panels)
@@ -267,10 +208,13 @@ impl Section {
 
     /// The section of a change between two releases: what changed, why, and the timelines of the
     /// model on both.
-    pub(super) fn of_change(change: &ChangeOf<'_>, detail: Detail) -> Section {
+    pub(super) fn of_change(change: &ScenarioChange<'_>, detail: Detail) -> Section {
         let Differing { from, to, first, rows } = &change.differing;
         let mark = Mark::changed(first, from.clone(), to.clone());
-        let [older, newer] = change.figures(&mark, detail);
+        let predictions = change.predictions();
+        let [older, newer] =
+            predictions.map(|it| Figures::new(it.presentation(Some(mark.clone()), detail), detail));
+        let Head { id, path, requirement, .. } = predictions[1].head();
         let mut panels = Panels::default();
         let timelines = if newer.looks_like(&older) && detail.is_coarse() {
             html! {
@@ -288,14 +232,14 @@ impl Section {
                 }
             }
         };
-        let head = Head {
-            id: change.id.to_owned(),
-            requirement: change.requirement.to_owned(),
+        let head = Contents {
+            id: id.to_owned(),
+            requirement: requirement.to_owned(),
             gist: mark.gist() + &since(&change.differing),
             verdict: if rows.is_empty() { "unexplained" } else { "changed" },
             release: to.clone(),
             body: html! {
-                p.facts { (change.path) ":" (change.line) }
+                p.facts { (path) ":" (change.line) }
                 (changed_fields(&change.differing))
             },
         };
@@ -561,6 +505,7 @@ fn differing_field(field: &FieldDifference) -> Markup {
 }
 
 /// The first tick that differs between two releases.
+#[derive(Debug)]
 struct Differing<'a> {
     from: String,
     to: String,
@@ -570,6 +515,7 @@ struct Differing<'a> {
 }
 
 /// A row of the model.
+#[derive(Debug)]
 struct Explanation {
     since: String,
     what: &'static str,
