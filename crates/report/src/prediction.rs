@@ -113,7 +113,7 @@ impl<'a> Predicted<'a> {
         let mut out = table::heading(id, requirement, &release, columns);
         out.push_str(&match self.run {
             PredictedRun::Hpa(scenario, run) => table::body(scenario, run, contents),
-            PredictedRun::Vpa(scenario, run, on) => recommender::body(scenario, run, on, contents),
+            PredictedRun::Vpa(scenario, run, _) => recommender::body(scenario, run, contents),
         });
         for note in notes {
             out.push_str(&outcome::note_line(path, note, columns));

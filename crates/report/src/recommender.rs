@@ -30,12 +30,7 @@ const SMALLEST_SHARE: f64 = 0.000_05;
 const BUCKETS: usize = 12;
 
 /// A prediction without its heading: a part for each VPA, and the summary.
-pub(super) fn body(
-    scenario: &VpaScenario,
-    run: &FreeRecommenderRun,
-    release: VpaRelease,
-    contents: Contents,
-) -> String {
+pub(super) fn body(scenario: &VpaScenario, run: &FreeRecommenderRun, contents: Contents) -> String {
     let title = |vpa: &str| (scenario.vpas.len() > 1).then(|| paint(STRONG, &format!("VPA {vpa}")));
     let mut out = parts(scenario, &run.snapshots, title, contents);
     let runs = counted(run.snapshots.len(), "tick");

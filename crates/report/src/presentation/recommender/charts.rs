@@ -122,7 +122,8 @@ fn keys(amounts: &Amounts, unit: Unit, axis: &ValueAxis, marks: &Marks) -> Vec<K
     let end = |values: &[Value]| {
         last(values).map(|value| format!("{}{}", unit.text(value), above(value)))
     };
-    let has_changed = [target, lower, upper, uncapped, request].into_iter().any(has_several);
+    let has_changed =
+        [target, lower, upper, uncapped, request].into_iter().any(|values| has_several(values));
     let has_range = lowest != highest;
     let usage = if has_range { "highest usage of a pod" } else { "usage" };
     let requests = if request.len() > 1 { "request of new pods" } else { "request" };
@@ -149,7 +150,7 @@ fn keys(amounts: &Amounts, unit: Unit, axis: &ValueAxis, marks: &Marks) -> Vec<K
 }
 
 /// Returns true if there are different values.
-fn has_several(values: &Vec<Value>) -> bool {
+fn has_several(values: &[Value]) -> bool {
     let mut known = values.iter().filter_map(|(_, value)| *value);
     known.next().is_some_and(|first| known.any(|value| value != first))
 }
