@@ -318,8 +318,8 @@ pub fn names(session: &Session) -> Vec<ObjectName> {
 pub fn undetermined(at: Time) -> RandomOutcome {
     let why = format!(
         "the result of the run at {at} is random upstream: it depends on the order in which \
-         upstream merges the histograms of pods with different labels or, up to vpa-0.11, lists \
-         containers"
+         upstream merges the histograms of pods with different labels, subtracts their memory \
+         peaks or, up to vpa-0.11, lists containers"
     );
     RandomOutcome::new(RandomCause::RecommendationOrder, why)
 }
