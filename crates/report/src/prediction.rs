@@ -3,8 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-#[cfg(feature = "pages")]
-use super::presentation::{Detail, Mark, Presentation};
 use super::table::{self, Contents, Rows};
 use super::unmet::UnmetOf;
 use super::{csv, outcome, prediction_lines, recommender};
@@ -159,16 +157,5 @@ impl<'a> Predicted<'a> {
                 csv::recommendations(scenario, release, rows)
             }
         })
-    }
-
-    /// The content of a page. `mark`: the first tick that differs from another release.
-    #[cfg(feature = "pages")]
-    pub(super) fn presentation(&self, mark: Option<Mark<'a>>, detail: Detail) -> Presentation<'a> {
-        match self.run {
-            PredictedRun::Hpa(scenario, run) => Presentation::of_model(scenario, run, mark, detail),
-            PredictedRun::Vpa(scenario, run, release) => {
-                Presentation::of_recommender(scenario, run, release, mark, detail)
-            }
-        }
     }
 }

@@ -93,11 +93,8 @@ fn drawn(series: &Series, axis: ChartAxis, scale: &ValueAxis) -> Markup {
             Shape::Line(values) => path.l.(role) d=(line(&thinned(values, axis), axis, scale)) {},
             Shape::Peaked(values) => (peaked(role, values, axis, scale)),
             Shape::Band { lower, upper } => {
-                @let area = path::ribbon(&bars(lower, upper, axis, scale, half));
+                @let area = path::ribbon(bars(lower, upper, axis, scale), axis.columns);
                 @if !area.is_empty() { path.(role) d=(area) {} }
-            }
-            Shape::Area { lower, upper } => {
-                path.(role) d=(path::area(bars(lower, upper, axis, scale, |y| y), axis.columns)) {}
             }
             Shape::Dots(values) => {
                 @let dots = values.iter().map(|(at, value)| (axis.x(*at), scale.y(*value)));
@@ -123,18 +120,9 @@ fn peaked(role: &str, values: &[Value], axis: ChartAxis, scale: &ValueAxis) -> M
     }
 }
 
-fn half(y: f64) -> f64 {
-    (y * 2.0).round() / 2.0
-}
-
 /// The area between two lines. Half a pixel is not visible, so edges are rounded to it.
-fn bars(
-    lower: &Values,
-    upper: &Values,
-    axis: ChartAxis,
-    scale: &ValueAxis,
-    half: fn(f64) -> f64,
-) -> Vec<Bar> {
+fn bars(lower: &Values, upper: &Values, axis: ChartAxis, scale: &ValueAxis) -> Vec<Bar> {
+    let half = |y: f64| (y * 2.0).round() / 2.0;
     let (lower, upper) = (thinned(lower, axis), thinned(upper, axis));
     let ends = lower.iter().skip(1).map(|(at, _)| *at).chain([axis.end()]);
     let bars = lower.iter().zip(&upper).zip(ends).filter_map(|(((at, lower), (_, upper)), end)| {

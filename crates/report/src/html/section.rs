@@ -183,7 +183,7 @@ impl Section {
     /// The section of a prediction.
     pub(super) fn of_prediction(predicted: &Predicted<'_>, detail: Detail) -> Section {
         let Head { id, path, requirement, release, notes, undetermined } = predicted.head();
-        let figures = Figures::new(predicted.presentation(None, detail), detail);
+        let figures = Figures::new(Presentation::of_prediction(*predicted, None, detail), detail);
         let (of, unmet) = (UnmetOf { id, path, release: &release }, predicted.unmet);
         let body = html! {
             p.facts { (path) (figures.counts()) }
@@ -212,8 +212,10 @@ impl Section {
         let Differing { from, to, first, rows } = &change.differing;
         let mark = Mark::changed(first, from.clone(), to.clone());
         let predictions = change.predictions();
-        let [older, newer] =
-            predictions.map(|it| Figures::new(it.presentation(Some(mark.clone()), detail), detail));
+        let [older, newer] = predictions.map(|it| {
+            let run = Presentation::of_prediction(it, Some(mark.clone()), detail);
+            Figures::new(run, detail)
+        });
         let Head { id, path, requirement, .. } = predictions[1].head();
         let mut panels = Panels::default();
         let timelines = if newer.looks_like(&older) && detail.is_coarse() {

@@ -16,20 +16,16 @@ pub(crate) mod words;
 
 use std::borrow::Cow;
 use std::rc::Rc;
-use std::sync::Arc;
 
 pub(crate) use self::detail::Detail;
 pub(crate) use self::mark::Mark;
 pub(crate) use self::ticks::{Tick, TickKind, Ticks};
 pub(crate) use self::unit::{Size, Unit};
+use crate::prediction::{Predicted, PredictedRun};
 use crate::scale::ValueAxis;
-use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
-use kube_lockstep_scenario::vpa::VpaScenario;
-use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
-use kube_lockstep_sim::run::{FreeRun, Outcome};
+use kube_lockstep_sim::run::Outcome;
 
 /// A value from a time on; `None` if there is none.
 pub(crate) type Value = (Time, Option<f64>);
@@ -63,28 +59,22 @@ impl<'a> Presentation<'a> {
         Presentation::new(hpa::Run::of_outcome(outcome), vpa)
     }
 
-    /// A run of the model alone. `mark`: the first tick that differs from another release.
-    pub(crate) fn of_model(
-        scenario: &'a Arc<Scenario>,
-        free: &'a FreeRun,
+    /// A prediction. `mark`: the first tick that differs from another release.
+    pub(crate) fn of_prediction(
+        predicted: Predicted<'a>,
         mark: Option<Mark<'a>>,
         detail: Detail,
     ) -> Presentation<'a> {
-        let vpa = recommender::Run::beside_hpa(scenario, free, detail);
-        Presentation::new(hpa::Run::of_model(scenario, free, mark), vpa)
-    }
-
-    /// A run of the model of the VPA's recommender alone. `mark`: the first run that differs from
-    /// another release.
-    pub(crate) fn of_recommender(
-        scenario: &'a VpaScenario,
-        free: &'a FreeRecommenderRun,
-        release: VpaRelease,
-        mark: Option<Mark<'a>>,
-        detail: Detail,
-    ) -> Presentation<'a> {
-        let vpa = recommender::Run::of_model(scenario, free, release, mark, detail);
-        Presentation::new(None, vpa)
+        match predicted.run {
+            PredictedRun::Hpa(scenario, run) => {
+                let vpa = recommender::Run::beside_hpa(scenario, run, detail);
+                Presentation::new(hpa::Run::of_model(scenario, run, mark), vpa)
+            }
+            PredictedRun::Vpa(scenario, run, release) => {
+                let vpa = recommender::Run::of_model(scenario, run, release, mark, detail);
+                Presentation::new(None, vpa)
+            }
+        }
     }
 
     fn new(hpa: Option<hpa::Run<'a>>, vpa: Option<recommender::Run<'a>>) -> Presentation<'a> {
@@ -234,8 +224,6 @@ pub(crate) enum Shape {
     Peaks(Vec<Value>),
     /// The area between two lines.
     Band { lower: Values, upper: Values },
-    /// The area between two lines, in bars.
-    Area { lower: Values, upper: Values },
     /// A dot at each value.
     Dots(Vec<(Time, f64)>),
     /// Dots at the upper edge.

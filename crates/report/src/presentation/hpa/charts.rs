@@ -90,7 +90,7 @@ fn metric(metric: Metric<'_>) -> Chart {
         words::range(values.iter(), unit),
         target_text.unwrap_or_default()
     );
-    let tolerated = Shape::Area { lower: lower.into(), upper: upper.into() };
+    let tolerated = Shape::Band { lower: lower.into(), upper: upper.into() };
     let mut series = vec![
         Series { role: "band tolerated", shape: tolerated },
         Series::line("target", target),
@@ -165,7 +165,7 @@ fn pods(pods: &[Pods]) -> Option<Chart> {
         let (lower, upper) = (line(index), line(index + 1));
         if lower != upper {
             keys.push(Key::new(class, name));
-            series.push(Series { role, shape: Shape::Area { lower, upper } });
+            series.push(Series { role, shape: Shape::Band { lower, upper } });
             names.push(name);
         }
     }
