@@ -1,10 +1,10 @@
 //! Reports of runs: events in; text, JSON, pages and the formats of CI systems out.
 //!
 //! A [`Report`] reads only the events of [`kube_lockstep_sim::run`]; a
-//! [`Predicted`](prediction::Predicted) shows a free run of the model, and [`explain`] one tick of it.
-//! Between the runs and the charts and tables stands `presentation`: one module per controller fills
-//! it, and renderers know no controllers. These modules format results; they do not decide verdicts
-//! or exit codes, and do not depend on engines.
+//! [`Predicted`](prediction::Predicted) shows a free run of the model, and [`explain`] one tick of
+//! it. Between the runs and the charts and tables stands `presentation`, which one module per
+//! controller fills. These modules format results; they do not decide verdicts or exit codes, and
+//! do not depend on engines.
 
 pub mod change;
 mod change_lines;

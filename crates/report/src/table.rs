@@ -77,8 +77,8 @@ impl Part {
     }
 }
 
-/// A prediction without its heading: charts of the replicas and metrics, the table, the summary, and
-/// the VPA beside the HPA.
+/// A prediction without its heading: charts of the replicas and metrics, the table, the summary,
+/// and the VPA beside the HPA.
 pub(super) fn body(scenario: &Scenario, run: &FreeRun, contents: Contents) -> String {
     let Contents { rows, columns, .. } = contents;
     let first = hpa::Run::of_model(scenario, run, None).and_then(|run| {

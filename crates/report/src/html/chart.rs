@@ -26,7 +26,8 @@ const SPARK: Size = Size { height: 24.0, labels: 2 };
 /// The roles of the lines of the small chart.
 const SPARK_ROLES: [&str; 3] = ["spec", "value", "target"];
 
-/// A chart, with the mark of the first tick that differs. `grid`: the lines of [`super::lane::grid`].
+/// A chart, with the mark of the first tick that differs. `grid`: the lines of
+/// [`super::lane::grid`].
 pub(super) fn draw(chart: &Chart, axis: ChartAxis, grid: &str, marked: Option<&Marked>) -> Markup {
     let scale = &chart.axis;
     let lines = html! { @for series in &chart.series { (drawn(series, axis, scale)) } };

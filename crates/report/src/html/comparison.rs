@@ -279,7 +279,8 @@ impl Drawn<'_> {
         // The first setting is drawn last, above the others.
         let lines = html! {
             @for (index, setting) in settings.iter().enumerate().rev() {
-                path.l.(class(index)) d=(lane::line(setting.replicas(), self.axis_of(index), &scale))
+                @let axis = self.axis_of(index);
+                path.l.(class(index)) d=(lane::line(setting.replicas(), axis, &scale))
                     data-i=(index) {}
             }
         };

@@ -35,8 +35,8 @@ pub(crate) static DETAILS: [Detail; 10] = [
 pub(crate) const FINEST_OF_MANY: usize = 3;
 
 impl Detail {
-    /// The finest detail of a [part](crate::html::Part) of another page, which can have many parts one
-    /// after the other. It has only ticks with derivations.
+    /// The finest detail of a part of another page, which can have many parts one after the other.
+    /// It has only ticks with derivations.
     pub(crate) const OF_PART: Detail =
         Detail { columns: COLUMNS, ticks: 600, amounts: 1800, values: 0 };
 

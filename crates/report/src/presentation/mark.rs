@@ -83,8 +83,8 @@ impl<'a> Mark<'a> {
         self.first.fields.iter().find(|field| field.field == FieldPath::DesiredReplicas)
     }
 
-    /// The tick at an index with the kind that the mark gives it, and with the fields that differ if
-    /// it is the marked one. `marked` is the index of that one.
+    /// The tick at an index with the kind that the mark gives it, and with the fields that differ
+    /// if it is the marked one. `marked` is the index of that one.
     pub(super) fn applied(&self, tick: Tick, index: usize, marked: usize) -> Tick {
         let kind = match self.sides {
             Sides::ModelAndEngine if index == marked => TickKind::Divergent,

@@ -1,8 +1,8 @@
 //! The content of reports on a run, without a medium: for each controller its charts, the intervals
 //! and events on their axis of time, and its ticks.
 //!
-//! A [`Controller`] fills these types: [`hpa`] for each HPA, [`recommender`] for each VPA. Renderers
-//! know no controllers.
+//! A [`Controller`] fills these types: [`hpa`] for each HPA, [`recommender`] for each VPA. The
+//! renderers of charts know no controllers.
 
 pub(crate) mod detail;
 pub(crate) mod hpa;

@@ -1,5 +1,5 @@
-//! The runs of a recommender as a table: the amounts that it recommends to a VPA, and its conditions;
-//! and the selection of runs that change something.
+//! The runs of a recommender as a table: the amounts that it recommends for a VPA, and the
+//! conditions of the VPA; and the selection of runs that change something.
 
 use crate::presentation::rows::{Column, Emphasis, Row, TickRow, TickTable};
 use crate::table::Rows;
