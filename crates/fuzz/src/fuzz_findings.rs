@@ -45,8 +45,8 @@ pub struct Finding<S = Scenario> {
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,
-    /// True if shrinking is incomplete, because the run was stopped. If false, a scenario that is as
-    /// generated could not be shrunk because its file does not reproduce the failure.
+    /// True if shrinking is incomplete, because the run was stopped. If false, a scenario that is
+    /// as generated could not be shrunk because its file does not reproduce the failure.
     pub cut_short: bool,
 }
 

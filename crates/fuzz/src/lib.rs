@@ -1,10 +1,10 @@
 //! Generates scenarios from a seed, and shrinks failing ones.
 //!
 //! [`scenario`] generates an ordinary scenario from a seed and an index, and
-//! [`recommender::scenario`] one of a VPA alone. [`shrink`] reduces the tree of a scenario file to a
-//! smaller one that still fails. [`Coverage`] and [`recommender::RecommenderCoverage`] count the
-//! parts of the controllers that were reached. There is no randomness except the seed, and no assumption about the correct behavior of
-//! a controller.
+//! [`recommender::scenario`] one of a VPA alone. [`shrink`] reduces the tree of a scenario file to
+//! a smaller one that still fails. [`Coverage`] and [`recommender::RecommenderCoverage`] count the
+//! parts of the controllers that were reached. There is no randomness except the seed, and no
+//! assumption about the correct behavior of a controller.
 
 mod area;
 mod counts;

@@ -92,7 +92,7 @@ pub(super) struct Draft {
     /// True if pods have one of two sets of labels.
     pub has_tracks: bool,
     pub pods: Pods,
-    /// Whether each VPA exists at this time.
+    /// For each VPA, true if it exists at this time.
     pub vpas: Vec<bool>,
     /// The percentage of runs before which there is an unusual event.
     pub edges: u64,
@@ -131,9 +131,9 @@ impl Draft {
     }
 }
 
-/// The pods that exist, by ordinal, and whether they run. New pods have the ordinals that the world
-/// gives them.
+/// The pods that exist. New pods have the ordinals that the world gives them.
 pub(super) struct Pods {
+    /// By ordinal; true for pods that have not ended.
     running: BTreeMap<u32, bool>,
     next: u32,
     reuses_names: bool,
