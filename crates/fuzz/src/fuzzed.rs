@@ -23,6 +23,9 @@ pub trait Fuzzed: ControllerKind {
     /// The items that scenarios reach.
     type Coverage: Default + Send;
 
+    /// The number of scenarios that are run by default to shrink a failure.
+    const SHRINKING: usize;
+
     /// Generates the scenario with an index.
     fn generate(plan: &FuzzPlan<Self>, index: u64) -> Self::Scenario;
 
@@ -74,6 +77,8 @@ const ALL_METRICS_BLOCK: u64 = 64;
 
 impl Fuzzed for Hpa {
     type Coverage = Coverage;
+    /// This takes seconds.
+    const SHRINKING: usize = 3000;
 
     fn generate(plan: &FuzzPlan<Hpa>, index: u64) -> Scenario {
         let mut scenario = generate::scenario(plan.seed, index, plan.release, &plan.areas);
@@ -151,6 +156,8 @@ fn replicas_of(derivation: &Derivation) -> Vec<i32> {
 
 impl Fuzzed for Vpa {
     type Coverage = RecommenderCoverage;
+    /// Such scenarios have more ticks than those of HPAs: this takes a minute.
+    const SHRINKING: usize = 1000;
 
     fn generate(plan: &FuzzPlan<Vpa>, index: u64) -> VpaScenario {
         recommender::scenario(plan.seed, index, plan.release)

@@ -48,10 +48,7 @@ pub struct FuzzPlan<K: ControllerKind = Hpa> {
     pub stop: CancellationToken,
 }
 
-/// The number of scenarios that are run by default to shrink a failure. This takes seconds.
-const SHRINKING: usize = 3000;
-
-impl<K: ControllerKind> FuzzPlan<K> {
+impl<K: Fuzzed> FuzzPlan<K> {
     /// A run of one worker over all areas, without known disagreements.
     #[must_use]
     pub fn new(seed: u64, limit: RunLimit, release: K::Release) -> FuzzPlan<K> {
@@ -63,7 +60,7 @@ impl<K: ControllerKind> FuzzPlan<K> {
             jobs: 1,
             areas: Vec::new(),
             max_findings: MAX_FINDINGS,
-            shrinking: SHRINKING,
+            shrinking: K::SHRINKING,
             known: Vec::new(),
             stop: CancellationToken::new(),
         }
