@@ -118,12 +118,8 @@ fn usage(
 ) -> Metrics {
     let Metrics { resources, sampling, .. } = file.metrics.clone();
     let given = Metrics { resources, sampling, ..Metrics::default() };
-    // Init containers can have usage, too.
-    let init = workload.init_containers.iter();
-    let init = init.map(|name| Container { name: name.clone(), ..Container::default() });
-    let containers = workload.containers.iter().cloned().chain(init).collect();
-    let workload_with_init = Workload { containers, ..file.workload.clone() };
-    let metrics = metrics::usage(given, &workload_with_init, file.until, at, recordings, problems);
+    let all = with_all_containers(file, workload);
+    let metrics = metrics::usage(given, &all, file.until, at, recordings, problems);
     check_usage(&metrics.resources, workload, at.key("resource"), problems);
     recordings.note(units::check_vpa(&metrics, workload, at, problems));
     metrics
@@ -441,6 +437,14 @@ fn check_names(workload: &VpaWorkload, is_alone: bool, at: At<'_>, problems: &mu
     }
 }
 
+/// The workload of a file with all containers that can have usage: also its init containers.
+fn with_all_containers(file: &ScenarioFile, workload: &VpaWorkload) -> Workload {
+    let init = workload.init_containers.iter();
+    let init = init.map(|name| Container { name: name.clone(), ..Container::default() });
+    let containers = workload.containers.iter().cloned().chain(init).collect();
+    Workload { containers, ..file.workload.clone() }
+}
+
 /// Checks that usage is given by container if there are several.
 fn check_usage(
     usage: &[ResourceUsage],
@@ -481,7 +485,8 @@ fn history(
     }
     let mut recordings = Recordings::of_vpa(read, end);
     let given = Metrics { resources: history.resource, ..Metrics::default() };
-    let metrics = metrics::usage(given, &file.workload, end, at, &mut recordings, problems);
+    let all = with_all_containers(file, workload);
+    let metrics = metrics::usage(given, &all, end, at, &mut recordings, problems);
     check_usage(&metrics.resources, workload, at.key("resource"), problems);
     history.resource = metrics.resources;
     Some(history)
