@@ -12,9 +12,9 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Settings {
-    /// Whether HPAs have `behavior`.
+    /// True if HPAs have `behavior`.
     behavior: bool,
-    /// Whether `behavior` has a tolerance, and the feature is enabled.
+    /// True if `behavior` has a tolerance, and the feature is enabled.
     tolerance: bool,
     defaults: Defaults,
 }

@@ -333,7 +333,7 @@ fn head(title: &str, about: &str, file: &str, evidence: &str) -> String {
         "# {title}\n\n\
          {about}, the evidence of each, and the fixtures that show it.\n\n\
          This page is generated from [{file}](../{file}) and from `covers:` in the fixtures: \
-         `cargo xtask docs`. The tests `coverage` check that each rule has a \
+         `cargo xtask docs`. The suite `coverage` checks that each rule has a \
          fixture, and that each fixture shows the evidence of its rules.\n\n\
          Evidence is a part of the output of `kube-lockstep explain FIXTURE --tick N`, {evidence}. \
          Texts that are joined by a plus sign appear together; a text after *then* appears at a \

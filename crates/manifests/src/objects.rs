@@ -13,7 +13,7 @@ pub struct ManifestFile {
     pub name: String,
     /// Its text: YAML or JSON, any number of documents.
     pub text: String,
-    /// Whether a document that is not an object of the Kubernetes API is ignored, as in a folder.
+    /// True if a document that is not an object of the Kubernetes API is ignored, as in a folder.
     pub lenient: bool,
 }
 

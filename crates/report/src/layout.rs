@@ -88,7 +88,7 @@ pub struct Columns {
 struct Row {
     cells: Vec<String>,
     style: Style,
-    /// Whether the row continues the one before it: text below both of them follows it.
+    /// True if the row continues the one before it: text below both of them follows it.
     continues: bool,
 }
 

@@ -24,7 +24,7 @@ const FOLD: usize = 2;
 pub struct Contents {
     /// The ticks in the table.
     pub rows: Rows,
-    /// Whether charts precede the table.
+    /// True if charts precede the table.
     pub has_charts: bool,
     /// The width of the text.
     pub columns: usize,

@@ -22,9 +22,9 @@ use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict};
 pub struct Layout {
     /// The maximum width of lines.
     pub columns: usize,
-    /// Whether to list conforming scenarios.
+    /// True if to list conforming scenarios.
     pub verbose: bool,
-    /// Whether to show the progress on standard error.
+    /// True if to show the progress on standard error.
     pub progress: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Terminal<W> {
     layout: Layout,
     bar: Option<Bar>,
     run: Option<Setting>,
-    /// Whether the run has a single scenario.
+    /// True if the run has a single scenario.
     only_one: bool,
     failures: Vec<EngineFailure>,
     /// The notes of a run of several scenarios.

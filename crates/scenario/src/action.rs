@@ -2,8 +2,9 @@
 //! properties.
 //!
 //! A new action is a variant of [`Action`] with an arm in [`Action::scope`] and
-//! [`Action::can_end`]; `RULES` names it if only some scenarios can have it. Apart from this
-//! file, the world, the engines and the sentences of HTML pages (`report/html/plain.rs`) handle it.
+//! [`Action::can_end`]; `HPA_ACTIONS`, `VPA_ACTIONS` or `RULES` names it if only some scenarios can
+//! have it. Apart from this file, the world, the engines and the sentences of reports
+//! (`report/presentation/plain.rs`) handle it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -159,8 +160,8 @@ pub enum Action {
     /// The samples of pods in metrics.k8s.io keep their values and timestamps, with an HPA even
     /// after the pods are deleted.
     MetricsStale(PodSet),
-    /// Queries of metrics.k8s.io fail: with this response, or in a scenario without an HPA with an
-    /// error of this text.
+    /// Queries of metrics.k8s.io fail: with this response or, without an HPA, with an error of this
+    /// text.
     MetricsError(QueryError),
     /// Queries of metrics.k8s.io return an empty list.
     MetricsEmpty(Empty),
@@ -189,8 +190,8 @@ pub enum Action {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload is deleted, with an HPA also its pods. When the action ends, the workload is
-    /// created again with its initial replicas.
+    /// The workload is deleted and, with an HPA, so are its pods. When the action ends, the
+    /// workload is created again with its initial replicas.
     TargetDeleted(Empty),
     /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]
@@ -787,7 +788,7 @@ pub struct Relabel {
     pub labels: BTreeMap<String, String>,
 }
 
-/// A change of pods that is not one of their labels.
+/// A change of pods other than of their labels.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a change of pods, for example {pods: 0, memoryInStatus: {app: 4Gi}}")]
@@ -795,9 +796,9 @@ pub struct Relabel {
 pub struct PodsEdit {
     /// The pods.
     pub pods: PodSet,
-    /// The names of all init containers from now on, instead of those of the workload: a pod was
-    /// replaced between two runs by one with the same name and another template. A container of the
-    /// workload with one of these names is not an ordinary container of the pods.
+    /// The names of all init containers from now on, in place of those of the workload, as if each
+    /// pod had been replaced between two runs by one with the same name and another template. A
+    /// container of the workload with one of these names is not an ordinary container of the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_containers: Option<Vec<Arc<str>>>,
     /// The memory requests of containers in the status of the pods, which differ from those of

@@ -19,7 +19,7 @@ use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::{Span, Time};
 
 /// An expectation of a scenario file. In a scenario with an HPA and a VPA, its fields determine the
-/// controller: an expectation that also an HPA could have is about the HPA.
+/// controller: an expectation that could be about either is about the HPA.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[schemars(untagged)]
 pub enum AnyExpectation {
@@ -137,7 +137,7 @@ pub struct Expectation {
     /// Events that the reconcile must record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ExpectedEvent>,
-    /// Whether the reconcile changed the replicas.
+    /// True if the reconcile changed the replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rescaled: Option<bool>,
     /// A substring of the reconcile's error.

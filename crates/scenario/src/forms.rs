@@ -19,7 +19,7 @@ pub(super) struct FormCheck {
     pub check: fn(&str) -> Result<(), Diagnostic>,
     /// A valid text that replaces a malformed one.
     pub fallback: &'static str,
-    /// Whether a map is allowed in place of the text.
+    /// True if a map is allowed in place of the text.
     pub(super) or_map: bool,
 }
 

@@ -20,7 +20,7 @@ pub enum NodeKind {
     Scalar {
         /// The text as written, without quotes.
         text: String,
-        /// Whether the text is unquoted.
+        /// True if the text is unquoted.
         plain: bool,
     },
     /// A list.

@@ -45,10 +45,10 @@ pub struct OtherPods {
     /// otherwise False.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<Readiness>,
-    /// Whether they have a start time. Default: true unless they are Pending.
+    /// True if they have a start time. Default: true unless they are Pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<bool>,
-    /// Whether they are Terminating. Default false.
+    /// True if they are Terminating. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub terminating: bool,
     /// Their age: how long before the start they were created and their Ready condition last

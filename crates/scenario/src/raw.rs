@@ -60,7 +60,7 @@ pub struct ScenarioFile {
     /// The ids of the rules that the scenario demonstrates, for a catalog of rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub covers: Vec<String>,
-    /// The releases that the requirement applies to: of Kubernetes, or without an HPA of the VPA.
+    /// The releases that the requirement applies to: of Kubernetes or, without an HPA, of the VPA.
     /// Default: all.
     #[serde(default, skip_serializing_if = "ScenarioReleases::is_all")]
     pub releases: ScenarioReleases,
@@ -139,8 +139,8 @@ impl ScenarioFile {
         FieldRule::new(AVpa, &["vpa", "vpas", "history"]),
         FieldRule::new(NoHpa, &["history"]),
         FieldRule::new(Never, &["script"]).hint(
-            "earlier versions of `fuzz` saved scripts: run this file with the version of \
-             kube-lockstep that saved it",
+            "earlier versions of `fuzz` saved scripts, which this version does not read; run the \
+             file with the version of kube-lockstep that saved it",
         ),
         FieldRule::new(AnHpa, &["vpaRelease"]).hint(
             "remove the field, which requires an HPA and a VPA; `--release` selects the release of \
@@ -306,7 +306,7 @@ pub struct Workload {
     /// Further labels of each pod, which the selector does not name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pod_labels: BTreeMap<String, String>,
-    /// Whether another controller owns the workload. A VPA then can't target it. Default false.
+    /// True if another controller owns the workload. A VPA then can't target it. Default false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub owned: bool,
     /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.

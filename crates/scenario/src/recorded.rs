@@ -32,7 +32,7 @@ pub struct Recorded {
     /// Labels of the series, or values of other columns, by which samples are selected.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, String>,
-    /// Whether several series are added up.
+    /// True if several series are added up.
     #[serde(skip_serializing_if = "is_default")]
     pub sum: bool,
     /// The decimal mark of the numbers, in a CSV file. None: the one that the file has.

@@ -66,7 +66,7 @@ pub struct Scenario {
     pub notes: Vec<Diagnostic>,
     /// Notes about manifests that the scenario was drafted from.
     pub manifest_notes: Vec<Diagnostic>,
-    /// Whether the scenario was drafted from manifests, not written as a file.
+    /// True if the scenario was drafted from manifests, not written as a file.
     pub is_of_manifests: bool,
     /// The date and time at t=0, if the load is recorded with dates.
     pub clock: Option<Timestamp>,

@@ -39,7 +39,7 @@ pub trait Form {
     const FALLBACK: &'static str;
     /// The name of the form's definition in the JSON Schema.
     const SCHEMA_NAME: &'static str;
-    /// Whether a map is allowed in place of the text.
+    /// True if a map is allowed in place of the text.
     const OR_MAP: bool = false;
 
     /// Parses the text.

@@ -169,11 +169,11 @@ struct Draft {
     others: usize,
     /// The number of metric names used.
     named: usize,
-    /// Whether the current HPA scales a target without pods.
+    /// True if the current HPA scales a target without pods.
     podless: bool,
-    /// Whether the HPA can scale to zero.
+    /// True if the HPA can scale to zero.
     to_zero: bool,
-    /// Whether an HPA has its own tolerance.
+    /// True if an HPA has its own tolerance.
     tolerance: bool,
     /// Durations that end with a change: windows, periods of policies, delays.
     spans: Vec<Span>,

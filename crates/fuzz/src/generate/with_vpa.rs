@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
+use crate::fuzzed::Fuzzed;
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::{Span, Time};
@@ -13,6 +14,7 @@ use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{
     Action, Empty, OomKillOfPods, OomSeen, PodEviction, PodSet, TimelineEvent,
 };
+use kube_lockstep_sim::engine::Hpa;
 
 /// One MiB in thousandths of a byte.
 const MEBIBYTE_IN_MILLI: i64 = 1000 << 20;
@@ -36,8 +38,7 @@ pub(crate) fn add(dice: &mut Dice, of_hpa: &Scenario) -> Option<Scenario> {
         .retain(|event| scenario::EVENTS_WITHOUT_VPA.iter().all(|name| event.get(*name).is_none()));
     timeline.extend(events(dice, of_hpa.until, &containers).iter().map(|event| json!(event)));
     tree["timeline"] = timeline.into();
-    let no_files = |_: &str| Err("there is no other file".into());
-    scenario::parse("generated", &scenario::tree_to_yaml(&tree), &no_files).ok()
+    <Hpa as Fuzzed>::read("generated", &tree)
 }
 
 fn manifest(dice: &mut Dice, of_hpa: &Scenario, containers: &[String]) -> Value {

@@ -147,7 +147,7 @@ pub struct VpaWorkload {
     /// The names of the init containers of each pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub init_containers: Vec<Arc<str>>,
-    /// Whether another controller owns the workload. A VPA then can't target it.
+    /// True if another controller owns the workload. A VPA then can't target it.
     #[serde(skip_serializing_if = "is_default")]
     pub owned: bool,
 }

@@ -203,12 +203,6 @@ impl Cluster {
         changed
     }
 
-    /// Stores an HPA in the form in which another API server stored it, as the base of later
-    /// changes.
-    pub fn store_hpa(&mut self, hpa: Hpa) {
-        self.hpas.store(hpa);
-    }
-
     fn set_scale(&mut self, target: &ScaleTarget) {
         let names = self.scales.entry(target.resource.clone()).or_default();
         let before = names.get(&target.name);

@@ -62,10 +62,6 @@ impl Hpas {
         self.stored.values()
     }
 
-    pub(super) fn store(&mut self, hpa: Hpa) {
-        self.stored.insert(hpa.name.clone(), hpa);
-    }
-
     /// Creates an HPA. The generation and the status in the manifest are ignored, as by the API
     /// server.
     pub(super) fn create(&mut self, manifest: &Value, admission: Admission<'_>) -> ApiOutcome {

@@ -25,7 +25,7 @@ pub(crate) fn shown(rows: Rows, run: &FreeRun) -> Vec<bool> {
 struct Changes {
     /// The conditions that changed since the previous tick of the HPA.
     conditions: Vec<String>,
-    /// Returns true if the replicas or a condition change, or a write fails.
+    /// True if the replicas or a condition change, or a write fails.
     is_eventful: bool,
 }
 

@@ -437,7 +437,7 @@ fn check_names(workload: &VpaWorkload, is_alone: bool, at: At<'_>, problems: &mu
     }
 }
 
-/// The workload of a file with all containers that can have usage: also its init containers.
+/// The workload of a file with all containers that can have usage, including its init containers.
 fn with_all_containers(file: &ScenarioFile, workload: &VpaWorkload) -> Workload {
     let init = workload.init_containers.iter();
     let init = init.map(|name| Container { name: name.clone(), ..Container::default() });

@@ -71,7 +71,7 @@ impl Events<'_> {
             }
             Action::EditPods(edit) => {
                 if edit.init_containers.is_none() && edit.memory_in_status.is_empty() {
-                    problems.plain(at, "expected initContainers, memoryInStatus or both");
+                    problems.plain(at, "expected `initContainers`, `memoryInStatus` or both");
                 }
                 for name in edit.memory_in_status.keys() {
                     container(Some(name.clone()), workload, at.key("memoryInStatus"), problems);
