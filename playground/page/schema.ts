@@ -107,14 +107,12 @@ export class SchemaOfScenarios {
   /** A schema without references, and its alternatives. Descriptions of the outer schema win. */
   alternatives(schema: Schema, path: Path = [], document?: Document): Schema[] {
     const found: Schema[] = [];
-    const { $ref, anyOf, oneOf, ...own } = schema;
+    const { $ref, anyOf, oneOf, ...own } = this.narrowed(schema, path, document);
     const outer = own.description ? { description: own.description } : {};
     const isOwn = own.type || own.properties || own.const !== undefined || own.enum || own.items;
     if (isOwn && fits(own, path, document)) found.push(own);
     const target = $ref?.startsWith("#/$defs/") ? this.root.$defs?.[$ref.slice(8)] : undefined;
-    const chosen = holds(own.if, path, document) ? own.then : own.else;
-    const branches = [target, chosen].filter((branch) => branch !== undefined);
-    const others = [...branches, ...(anyOf ?? []), ...(oneOf ?? [])];
+    const others = [...(target ? [target] : []), ...(anyOf ?? []), ...(oneOf ?? [])];
     for (const other of others) {
       // An alternative such as {"required": [...]} only restricts the schema around it.
       if (Object.keys(other).every((key) => key === "required")) continue;
@@ -122,6 +120,22 @@ export class SchemaOfScenarios {
       found.push(...this.alternatives(described, path, document));
     }
     return found;
+  }
+
+  /** A schema without the fields that its condition forbids. */
+  private narrowed(schema: Schema, path: Path, document?: Document): Schema {
+    const { if: condition, then, else: otherwise, ...own } = schema;
+    const chosen = holds(condition, path, document) ? then : otherwise;
+    if (!chosen) return own;
+    if (!own.properties) return { ...own, ...this.narrowed(chosen, path, document) };
+    const properties = { ...own.properties };
+    for (let branch: Schema | undefined = chosen; branch; ) {
+      for (const [name, field] of Object.entries(branch.properties ?? {})) {
+        if ((field as unknown) === false) delete properties[name];
+      }
+      branch = holds(branch.if, path, document) ? branch.then : branch.else;
+    }
+    return { ...own, properties };
   }
 
   private description(schemas: Schema[]): string {
