@@ -5,8 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::account::Before;
 use super::aggregate::{Aggregate, AggregateId, MemorySettings};
 use super::api::{ObjectName, ResourcePolicy, VerticalPodAutoscaler, VpaCondition};
@@ -639,7 +637,7 @@ fn labels_of_text(text: &str) -> BTreeMap<String, String> {
 }
 
 /// The usage of a container.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerUsage {
     /// The name of the container.
     pub container: Arc<str>,

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::cluster::ContainerUsage;
 use super::pod::{ObservedOom, Pod, observe_update};
@@ -30,42 +28,18 @@ pub struct Objects {
 }
 
 /// An object to which a VPA can refer.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     /// The namespace.
     pub namespace: Arc<str>,
     /// Version, kind and name.
     pub reference: CrossVersionObjectReference,
     /// The selector of its pods.
-    #[serde(with = "selector_text")]
     pub selector: Selector,
     /// True if another controller owns it.
     pub has_parent: bool,
     /// The reason why the topmost controller can't be found, if any.
     pub error: Option<String>,
-}
-
-/// Selectors as text.
-mod selector_text {
-    use serde::de::{Deserialize, Deserializer, Error as _};
-    use serde::ser::Serializer;
-
-    use crate::selector::Selector;
-
-    pub(super) fn serialize<S: Serializer>(
-        selector: &Selector,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(selector)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Selector, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Selector::parse(&text).map_err(|_| D::Error::custom(format!("not a selector: {text}")))
-    }
 }
 
 impl Target {
@@ -77,13 +51,11 @@ impl Target {
 }
 
 /// The usage of a pod.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodMetrics {
     /// The pod.
     pub pod: ObjectName,
     /// The end of the measured window.
-    #[serde(with = "super::checkpoint::api_time")]
     pub timestamp: GoTime,
     /// The usage of the containers.
     pub containers: Vec<ContainerUsage>,

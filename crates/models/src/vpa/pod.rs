@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::api::ObjectName;
 use super::container::OomKill;
@@ -15,8 +15,7 @@ use crate::api::PodPhase;
 use crate::rules::{OomUpdates, VpaRules};
 
 /// The labels of a pod, with the text by which they are compared.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Labels {
     /// `a=b,c=d`, sorted.
     text: Arc<str>,
@@ -58,8 +57,7 @@ impl Labels {
 }
 
 /// A pod.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pod {
     /// Namespace and name.
     pub name: ObjectName,
@@ -76,8 +74,7 @@ pub struct Pod {
 }
 
 /// A container of a pod's specification.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodContainer {
     /// The name.
     pub name: Arc<str>,
@@ -86,8 +83,7 @@ pub struct PodContainer {
 }
 
 /// The status of a container.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerStatus {
     /// The name.
     pub name: Arc<str>,
@@ -102,8 +98,7 @@ pub struct ContainerStatus {
 }
 
 /// The state of a container.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ContainerState {
     /// It waits.
     Waiting,
@@ -114,7 +109,7 @@ pub enum ContainerState {
 }
 
 /// The end of an instance of a container.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Terminated {
     /// `OOMKilled`, `Error`, ….
@@ -146,8 +141,7 @@ impl Pod {
 }
 
 /// An OOM kill of a container of a pod.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObservedOom {
     /// The pod.
     pub pod: ObjectName,

@@ -7,8 +7,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::account::{Occurrence, OomMemory, of_oom, of_usage};
 use super::aggregate::{Aggregate, Resource};
 use super::api::{
@@ -122,10 +120,9 @@ pub(super) struct QueuedOom {
 }
 
 /// The usage of a container in a history.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HistorySample {
     /// The time of the sample.
-    #[serde(with = "super::checkpoint::api_time")]
     pub at: GoTime,
     /// The container with its usage.
     pub usage: ContainerUsage,
@@ -147,7 +144,7 @@ pub struct Samples {
 }
 
 /// The history of a pod.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodHistory {
     /// The pod.
     pub pod: ObjectName,

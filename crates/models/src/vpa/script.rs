@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::session::{ClusterChange, Start};
-use crate::as_text;
 use crate::time::Time;
 
 /// Changes of a cluster over time, for a recommender.
@@ -22,12 +19,10 @@ pub struct Script {
 }
 
 /// Changes at the end of the previous step, and the time until the end of this step.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ScriptStep {
     /// The changes.
     pub changes: Vec<ClusterChange>,
     /// The end, since the start of the script.
-    #[serde(with = "as_text")]
     pub until: Time,
 }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::account::OomMemory;
 use super::api::{Checkpoint, ObjectName, VerticalPodAutoscaler};
 use super::flags::RecommenderFlags;
@@ -16,8 +14,7 @@ use crate::rules::VpaRules;
 use crate::time::{Span, Time};
 
 /// A change of the cluster.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, PartialEq, Debug)]
 pub enum ClusterChange {
     /// Creates a VPA, or replaces all of an existing one except its status.
     SetVpa(VerticalPodAutoscaler),

@@ -12,8 +12,8 @@ use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
     Checkpoint, CheckpointSpec, CheckpointStatus, ClusterChange, HistorySample, LogLine,
-    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, Tolerances, VpaStatus,
-    Write,
+    ObjectName, PodHistory, PodMetrics, Run, RunAt, Start, Stepped, Target, Tolerances,
+    VerticalPodAutoscaler, VpaStatus, Write,
 };
 
 /// The version of the protocol that this program speaks.
@@ -166,21 +166,28 @@ impl<'a> Step<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Change<'a> {
+    SetVpa(&'a VerticalPodAutoscaler),
+    DeleteVpa(&'a ObjectName),
     SetPod(PodObject<'a>),
+    DeletePod(&'a ObjectName),
+    SetCheckpoint(&'a Checkpoint),
+    DeleteCheckpoint(&'a ObjectName),
     SetTarget(TargetObject<'a>),
     DeleteTarget(TargetKey<'a>),
     Event(EvictionEvent<'a>),
     SetMetrics(MetricsResponse<'a>),
     Restart {},
-    /// A change with the same form in scenario files.
-    #[serde(untagged)]
-    Other(&'a ClusterChange),
 }
 
 impl<'a> From<&'a ClusterChange> for Change<'a> {
     fn from(change: &'a ClusterChange) -> Change<'a> {
         match change {
+            ClusterChange::SetVpa(vpa) => Change::SetVpa(vpa),
+            ClusterChange::DeleteVpa(name) => Change::DeleteVpa(name),
             ClusterChange::SetPod(pod) => Change::SetPod(pod.into()),
+            ClusterChange::DeletePod(name) => Change::DeletePod(name),
+            ClusterChange::SetCheckpoint(checkpoint) => Change::SetCheckpoint(checkpoint),
+            ClusterChange::DeleteCheckpoint(name) => Change::DeleteCheckpoint(name),
             ClusterChange::SetTarget(target) => Change::SetTarget(target.into()),
             ClusterChange::DeleteTarget(target) => Change::DeleteTarget(target.into()),
             ClusterChange::Evict(oom) => Change::Event(oom.into()),
@@ -192,11 +199,6 @@ impl<'a> From<&'a ClusterChange> for Change<'a> {
                 Change::SetMetrics(MetricsResponse::Error(error))
             }
             ClusterChange::Restart => Change::Restart {},
-            ClusterChange::SetVpa(_)
-            | ClusterChange::DeleteVpa(_)
-            | ClusterChange::DeletePod(_)
-            | ClusterChange::SetCheckpoint(_)
-            | ClusterChange::DeleteCheckpoint(_) => Change::Other(change),
         }
     }
 }
