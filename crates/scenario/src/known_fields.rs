@@ -94,9 +94,10 @@ impl KnownFields {
         self.rules.iter().filter(is_unmet).find(|rule| rule.fields.contains(&field))
     }
 
-    /// The fields with rules that a scenario can't have.
+    /// The fields with rules that other scenarios can have, but this one can't.
     pub(crate) fn impossible(self) -> impl Iterator<Item = &'static str> {
-        let fields = self.rules.iter().flat_map(|rule| rule.fields).copied();
+        let rules = self.rules.iter().filter(|rule| rule.requires != Requirement::Never);
+        let fields = rules.flat_map(|rule| rule.fields).copied();
         fields.filter(move |field| self.unmet(field).is_some())
     }
 
