@@ -127,7 +127,7 @@ export class SchemaOfScenarios {
     const { if: condition, then, else: otherwise, ...own } = schema;
     const chosen = holds(condition, path, document) ? then : otherwise;
     if (!chosen) return own;
-    if (!own.properties) return { ...own, ...this.narrowed(chosen, path, document) };
+    if (!own.properties) return { ...this.narrowed(chosen, path, document), ...own };
     const properties = { ...own.properties };
     for (let branch: Schema | undefined = chosen; branch; ) {
       for (const [name, field] of Object.entries(branch.properties ?? {})) {
