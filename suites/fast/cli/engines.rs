@@ -164,13 +164,14 @@ fn doctor_reports_unbuilt_engines() {
     assert!(shown.contains(builds), "{shown}");
 }
 
-/// An engine that exits when it is first started. Later, it waits for the end of its input.
+/// An engine that exits when it is started for the first scenario, and when it is started again for
+/// it. Later, it waits for the end of its input.
 #[cfg(unix)]
 fn waiting_engine(folder: &Path) -> PathBuf {
     let engine = folder.join("engine");
     let script = format!(
-        "[ -e {0}/first ] || {{ echo >{0}/first; exit 1; }}\necho $$ > {0}/pid\nmv {0}/pid {0}/begun\n\
-         while read line; do :; done",
+        "echo >> {0}/starts\n[ $(wc -l < {0}/starts) -gt 2 ] || exit 1\n\
+         echo $$ > {0}/pid\nmv {0}/pid {0}/begun\nwhile read line; do :; done",
         text(folder)
     );
     program(&engine, &script);
