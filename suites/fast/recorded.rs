@@ -4,8 +4,9 @@
 //! temporary folders.
 
 use crate::support;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::support::recording::{self, Mode};
 use crate::support::trace_file;
@@ -17,7 +18,7 @@ use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::Artifact;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::KnownDisagreement;
-use kube_lockstep_sim::run::{KnownHit, Verdict, free_run, run_one};
+use kube_lockstep_sim::run::{KnownHit, Outcome, Verdict, free_run, run_one};
 use kube_lockstep_sim::trace::Trace;
 use kube_lockstep_sim::trace::header::Build;
 use rstest::rstest;
@@ -40,25 +41,61 @@ fn model_is_as_recorded(#[values(0, 1, 2, 3, 4, 5, 6, 7)] part: usize) {
 /// A fixture that is not recorded on the newest release that it supports fails, and so does a
 /// fixture that has changed since it was recorded.
 fn conforms_on_each_release(path: &Path) {
-    let scenario = support::load(path);
-    let known = support::known();
-    for release in Release::supported() {
-        let mut engine = Recorded::new(release, Traces::Folder(traces()));
-        let outcome = run_one(&scenario, &mut engine, &known);
-        support::still_disagrees(&outcome, &known).unwrap_or_else(|error| panic!("{error}"));
-        match outcome.verdict {
-            Verdict::Conforms => {
-                let has_answers = outcome.hpa().is_some_and(|run| !run.trace.api.is_empty());
-                assert!(outcome.ticks > 0 || has_answers);
-            }
+    let runs = all_releases(path);
+    let scenario = &runs.scenario;
+    for (release, Run { outcome, disagreements, has_observations }) in &runs.on {
+        disagreements.as_ref().unwrap_or_else(|error| panic!("{error}"));
+        match &outcome.verdict {
+            Verdict::Conforms => assert!(has_observations, "{} on {release}", scenario.id),
             // The release lacks a feature, or its behavior is not deterministic.
             Verdict::Skipped { .. }
-                if release < Release::NEWEST || !scenario.releases.contains(release) => {}
+                if *release < Release::NEWEST || !scenario.releases.contains(*release) => {}
             verdict => {
                 panic!("{} on {release}: {verdict:#?}\nunmet: {:#?}", scenario.id, outcome.unmet)
             }
         }
     }
+}
+
+/// A fixture, and its runs on the recorded traces of all releases.
+pub(crate) struct AllReleases {
+    pub(crate) scenario: Arc<Scenario>,
+    pub(crate) on: Vec<(Release, Run)>,
+}
+
+/// A run on the recorded trace of a release.
+pub(crate) struct Run {
+    /// Without the runs of its controllers, which would fill the memory.
+    pub(crate) outcome: Outcome,
+    disagreements: Result<(), String>,
+    has_observations: bool,
+}
+
+/// The runs of each fixture by its path: the suite `skips` requires them, too.
+static RUNS: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<AllReleases>>>>> =
+    Mutex::new(BTreeMap::new());
+
+/// Runs a fixture on the recorded traces of all releases, once in this program.
+pub(crate) fn all_releases(path: &Path) -> Arc<AllReleases> {
+    let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let cell = runs.entry(path.to_owned()).or_default().clone();
+    drop(runs);
+    let run_all = || {
+        let (scenario, known) = (support::load(path), support::known());
+        let on = Release::supported().map(|release| (release, run(&scenario, release, &known)));
+        Arc::new(AllReleases { on: on.collect(), scenario })
+    };
+    cell.get_or_init(run_all).clone()
+}
+
+fn run(scenario: &Arc<Scenario>, release: Release, known: &[KnownDisagreement]) -> Run {
+    let mut engine = Recorded::new(release, Traces::Folder(traces()));
+    let mut outcome = run_one(scenario, &mut engine, known);
+    let disagreements = support::still_disagrees(&outcome, known);
+    let has_answers = outcome.hpa().is_some_and(|run| !run.trace.api.is_empty());
+    let has_observations = outcome.ticks > 0 || has_answers;
+    outcome.controllers = Vec::new();
+    Run { outcome, disagreements, has_observations }
 }
 
 /// Each file contains the traces of a fixture, as `cargo xtask record` writes them. The traces of a
