@@ -66,6 +66,7 @@ struct Struct {
 
 #[derive(Debug)]
 struct Field {
+    name: &'static str,
     /// The name, after the names of embedded structs: `TypeMeta.kind`.
     path: &'static str,
     type_: &'static str,
@@ -133,7 +134,7 @@ impl Struct {
     }
 
     fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name() == name)
+        self.fields.iter().find(|field| field.name == name)
     }
 }
 
@@ -150,16 +151,12 @@ impl Field {
                 _ => {}
             }
         }
-        Some(Field { path, type_, limits })
-    }
-
-    /// The name, without the names of embedded structs.
-    fn name(&self) -> &'static str {
-        match self.path.rsplit_once('.') {
+        let name = match path.rsplit_once('.') {
             // Only embedded structs begin with an upper case letter.
             Some((embedded, name)) if embedded.starts_with(char::is_uppercase) => name,
-            _ => self.path,
-        }
+            _ => path,
+        };
+        Some(Field { name, path, type_, limits })
     }
 }
 

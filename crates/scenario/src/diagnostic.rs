@@ -23,7 +23,8 @@ pub enum Kind {
     /// Nothing.
     #[default]
     Other,
-    /// A map has a field that its type does not have.
+    /// A map has a field that its type does not have: its name or, in an object of the Kubernetes
+    /// API, its path.
     UnknownField(String),
     /// A map lacks a required field.
     MissingField(&'static str),

@@ -2,11 +2,13 @@
 //! and, for built-in objects, values of the wrong type. For custom resources, the schema rejects
 //! these.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::LazyLock;
 
 use super::{Field, Shape, Struct, TYPES, VPA, boolean, join, quantity_hint, type_hint};
-use crate::diagnostic::{Diagnostic, Hint};
-use crate::error::{DistinctProblems, rejection, similar, suggest};
+use crate::diagnostic::{Diagnostic, Hint, Kind};
+use crate::error::{DistinctProblems, rejection, similar};
 use crate::hints;
 use crate::node::{Key, Node, NodeKind, Scalar};
 use kube_autoscaler_models::quantity::Quantity;
@@ -37,7 +39,7 @@ struct FieldPosition {
 impl FieldPosition {
     /// A field of a struct.
     fn field(&self, of: &Struct, field: &Field) -> FieldPosition {
-        let indexed = join(&self.indexed, field.name());
+        let indexed = join(&self.indexed, field.name);
         if of.is_of_crd {
             // The metadata, which are not part of the CRD, are decoded on their own.
             return FieldPosition { indexed, is_of_crd: true, ..FieldPosition::default() };
@@ -128,19 +130,26 @@ impl Decoder<'_> {
             }
             let path = at.entry(key).indexed;
             let message = format!("strict decoding error: unknown field {path:?}");
-            self.add(key.line, key.column, &message, unknown_field_hint(&key.text, shape, at));
+            let problem = Diagnostic::new(rejection(self.name, message)).at(key.line, key.column);
+            let hint = unknown_field_hint(&key.text, shape, at);
+            self.problems.add(problem.with_hint(hint).kind(Kind::UnknownField(path)));
         }
     }
 
     fn duplicates(&mut self, entries: &[(Key, Node)], at: &FieldPosition) {
-        let mut known = HashSet::new();
-        for (key, _) in entries.iter().filter(|(key, _)| !known.insert(&*key.text)) {
+        let mut lines = HashMap::new();
+        for (key, _) in entries {
+            let first = match lines.entry(&*key.text) {
+                Entry::Vacant(entry) => {
+                    entry.insert(key.line);
+                    continue;
+                }
+                Entry::Occupied(entry) => *entry.get(),
+            };
             let path = at.entry(key).indexed;
             let message = format!("strict decoding error: duplicate field {path:?}");
-            let first = entries.iter().find(|(other, _)| other.text == key.text);
-            let hint = first
-                .map(|(first, _)| format!("the field is first set on line {}", first.line).into());
-            self.add(key.line, key.column, &message, hint);
+            let hint = format!("the field is first set on line {first}");
+            self.add(key.line, key.column, &message, Some(hint.into()));
         }
     }
 
@@ -199,7 +208,7 @@ fn is_decoded(node: &Node, kind: &str) -> bool {
 /// The probable meaning of an unknown field: a similar name here, or another place.
 fn unknown_field_hint(field: &str, shape: Option<Shape>, at: &FieldPosition) -> Option<Hint> {
     let (known, is_of_crd): (Vec<&str>, bool) = match shape {
-        Some(Shape::Struct(of)) => (of.fields.iter().map(Field::name).collect(), of.is_of_crd),
+        Some(Shape::Struct(of)) => (of.fields.iter().map(|it| it.name).collect(), of.is_of_crd),
         _ => (Vec::new(), at.is_of_crd),
     };
     let similar = similar(field, known.iter().copied());
@@ -212,18 +221,25 @@ fn unknown_field_hint(field: &str, shape: Option<Shape>, at: &FieldPosition) -> 
     };
     let places = places.map(|places| format!("`{field}` belongs {places}").into());
     // A long list of names does not help.
-    let names = || if known.len() <= 8 { suggest(field, known.iter().copied()) } else { None };
-    places.or(similar).or_else(names)
+    let names = || Hint::Values(known.iter().map(|name| (*name).to_owned()).collect());
+    places.or(similar).or_else(|| (1..=8).contains(&known.len()).then(names))
 }
 
-/// The places of all fields of VPAs with this name: ``in `spec` ``.
+/// The types of the CRD of VPAs that have a field of this name: ``in `spec` ``.
 fn places_in_vpas(field: &str) -> Option<String> {
-    let with_field = TYPES.range(VPA..).filter(|(_, type_)| type_.field(field).is_some());
-    let places = with_field.filter_map(|(name, _)| name.strip_prefix(VPA));
-    let place = |path: &str| match path.trim_start_matches('.') {
-        "" => "at the top".to_owned(),
-        place => format!("in `{place}`"),
-    };
-    let places: Vec<String> = places.map(place).collect();
-    (!places.is_empty()).then(|| places.join(" or "))
+    static PLACES: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
+        let mut places = HashMap::<_, Vec<String>>::new();
+        for (name, type_) in TYPES.range(VPA..) {
+            let Some(path) = name.strip_prefix(VPA) else { continue };
+            let place = match path.trim_start_matches('.') {
+                "" => "at the top".to_owned(),
+                place => format!("in `{place}`"),
+            };
+            type_.fields.iter().for_each(|field| {
+                places.entry(field.name).or_default().push(place.clone());
+            });
+        }
+        places
+    });
+    Some(PLACES.get(field)?.join(" or "))
 }

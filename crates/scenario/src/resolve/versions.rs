@@ -11,7 +11,7 @@ use super::lenient::{Represented, represented};
 use super::values::quantity;
 use crate::api_schema::ApiObject;
 use crate::decode::{Nulls, decode};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Kind};
 use crate::error::suggest;
 use crate::manifest::{Manifest, ManifestV1, ManifestV2beta1};
 use crate::node::Node;
@@ -96,16 +96,21 @@ pub fn not_yet_served(version: &str, release: Release) -> Option<Release> {
 
 /// Adds a hint for fields that another version has.
 fn with_version_hint(problem: Diagnostic) -> Diagnostic {
-    let is_unknown = |path| problem.what.ends_with(&format!("unknown field \"spec.{path}\""));
-    let hint = if is_unknown("targetCPUUtilizationPercentage") {
-        "use apiVersion autoscaling/v1, or `metrics: [{type: Resource, resource: {name: cpu, \
-         target: {type: Utilization, averageUtilization: PERCENT}}}]`"
-            .to_owned()
-    } else if let Some(field) = ["metrics", "behavior"].into_iter().find(|it| is_unknown(*it)) {
-        let annotation = format!("autoscaling.alpha.kubernetes.io/{field}");
-        format!("use autoscaling/v2; autoscaling/v1 has the annotation {annotation} instead")
-    } else {
-        return problem;
+    let Kind::UnknownField(field) = &problem.kind else { return problem };
+    let hint = match field.as_str() {
+        "spec.targetCPUUtilizationPercentage" => {
+            "use apiVersion autoscaling/v1, or `metrics: [{type: Resource, resource: {name: cpu, \
+             target: {type: Utilization, averageUtilization: PERCENT}}}]`"
+        }
+        "spec.metrics" => {
+            "use autoscaling/v2; autoscaling/v1 has the annotation \
+             autoscaling.alpha.kubernetes.io/metrics instead"
+        }
+        "spec.behavior" => {
+            "use autoscaling/v2; autoscaling/v1 has the annotation \
+             autoscaling.alpha.kubernetes.io/behavior instead"
+        }
+        _ => return problem,
     };
     problem.hint(hint)
 }
