@@ -1,19 +1,19 @@
 //! The expectations of scenarios, and their form in scenario files.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::autoscalers::write_content;
+use super::bounds::Bounds;
 use super::event::names;
 use super::expected_metric::ExpectedMetric;
 use super::known_fields::FieldRule;
 use super::known_fields::Requirement::Never;
 use super::node::{Node, NodeKind};
 use super::releases::ReleaseRange;
-use super::text::{As, Duration, Form, Instant, NumberText, PositiveDuration, Status, TextOrMap};
+use super::text::{As, Duration, Instant, PositiveDuration, Status};
 use super::vpa::VpaExpectation;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::{Span, Time};
@@ -121,13 +121,13 @@ pub struct Expectation {
     pub tolerance_ticks: u32,
     /// The target's replicas after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<NumberRange>,
+    pub replicas: Option<Bounds<i32>>,
     /// `status.desiredReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub desired_replicas: Option<NumberRange>,
+    pub desired_replicas: Option<Bounds<i32>>,
     /// `status.currentReplicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub current_replicas: Option<NumberRange>,
+    pub current_replicas: Option<Bounds<i32>>,
     /// Values that `status.currentMetrics` must contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<ExpectedMetric>,
@@ -276,7 +276,7 @@ pub struct ExpectedSeries {
     pub from: Option<Time>,
     /// The replicas after the last reconcile at or before each time.
     #[schemars(length(min = 1))]
-    pub replicas: Vec<NumberRange>,
+    pub replicas: Vec<Bounds<i32>>,
 }
 
 impl ExpectedSeries {
@@ -285,7 +285,7 @@ impl ExpectedSeries {
             .hint("did you mean `toleranceTicks`? It belongs next to `series`")];
 
     /// The values with their times.
-    pub fn values(&self) -> impl Iterator<Item = (Time, NumberRange)> {
+    pub fn values(&self) -> impl Iterator<Item = (Time, Bounds<i32>)> {
         let mut next = self.from.unwrap_or_default();
         self.replicas.iter().map(move |replicas| {
             let at = next;
@@ -293,66 +293,6 @@ impl ExpectedSeries {
             (at, *replicas)
         })
     }
-}
-
-/// Bounds on a number, inclusive. A number alone is both bounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(from = "TextOrMap<NumberText, AtLeastAtMost>")]
-pub struct NumberRange {
-    /// At least.
-    pub min: i32,
-    /// At most.
-    pub max: i32,
-}
-
-impl Serialize for NumberRange {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let NumberRange { min, max } = *self;
-        if min == max {
-            return serializer.serialize_i32(min);
-        }
-        let at_least = (min != 0 || max == i32::MAX).then_some(min);
-        AtLeastAtMost { at_least, at_most: (max != i32::MAX).then_some(max) }.serialize(serializer)
-    }
-}
-
-impl From<TextOrMap<NumberText, AtLeastAtMost>> for NumberRange {
-    fn from(range: TextOrMap<NumberText, AtLeastAtMost>) -> NumberRange {
-        match range {
-            TextOrMap::Text(number) => NumberRange { min: number, max: number },
-            TextOrMap::Map(AtLeastAtMost { at_least, at_most }) => {
-                NumberRange { min: at_least.unwrap_or(0), max: at_most.unwrap_or(i32::MAX) }
-            }
-        }
-    }
-}
-
-impl JsonSchema for NumberRange {
-    fn schema_name() -> Cow<'static, str> {
-        "Bounds".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let bounds = generator.subschema_for::<AtLeastAtMost>();
-        json_schema!({
-            "description": "A number of replicas, or bounds on it.",
-            "anyOf": [NumberText::schema(), bounds],
-        })
-    }
-}
-
-/// Bounds, both inclusive.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(extend("minProperties" = 1))]
-struct AtLeastAtMost {
-    /// The smallest number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    at_least: Option<i32>,
-    /// The largest number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    at_most: Option<i32>,
 }
 
 /// A condition of the HPA's status.

@@ -9,7 +9,7 @@ use super::text::{
     Status, UnitText,
 };
 use super::vpa::raw::VpaReleaseText;
-use super::vpa::{ApiTime, ExpectedAmount, VpaReleaseRange};
+use super::vpa::{ApiTime, ExpectedAmountText, VpaReleaseRange};
 use crate::diagnostic::Diagnostic;
 
 /// The part of a form that the decoder uses.
@@ -46,7 +46,7 @@ impl FormCheck {
             FormCheck::of::<NumberText>(),
             FormCheck::of::<Status>(),
             FormCheck::of::<VpaReleaseRange>(),
-            FormCheck::of::<ExpectedAmount>(),
+            FormCheck::of::<ExpectedAmountText>(),
             FormCheck::of::<PercentText>(),
             FormCheck::of::<PercentBoundsText>(),
             FormCheck::of::<QuantityBounds>(),

@@ -14,6 +14,7 @@ pub mod api_schema;
 mod assumptions;
 mod autoscaler;
 mod autoscalers;
+mod bounds;
 pub mod decode;
 pub mod defaults;
 mod deprecated;

@@ -10,12 +10,12 @@ pub use super::action::{
     ResourceOfPods, RollingUpdate, Share, Surge, TimelineEvent,
 };
 pub use super::autoscaler::Autoscaler;
+pub use super::bounds::Bounds;
 pub use super::entries::Entries;
 pub use super::expectation::{
-    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, NumberRange,
-    Since, When,
+    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, Since, When,
 };
-pub use super::expected_metric::{ExpectedMetric, PercentRange, QuantityRange};
+pub use super::expected_metric::ExpectedMetric;
 pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
 pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, Noise, ObjectMetric, PodsMetric, Point,

@@ -56,8 +56,17 @@ pub trait Form {
 /// For fields: `#[serde(with = "As::<Duration>")]`, or `As::<Option<Duration>>`.
 pub struct As<F>(PhantomData<F>);
 
-/// A value that is decoded by its form.
-struct Read<F: Form>(F::Value);
+/// A value that is read and written in its form.
+pub(super) struct Read<F: Form>(pub(super) F::Value);
+
+impl<F: Form> JsonSchema for Read<F> {
+    fn schema_name() -> Cow<'static, str> {
+        As::<F>::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        As::<F>::json_schema(generator)
+    }
+}
 
 impl<'de, F: Form> Deserialize<'de> for Read<F> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Read<F>, D::Error> {

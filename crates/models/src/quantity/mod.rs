@@ -576,6 +576,19 @@ impl PartialEq for Quantity {
 
 impl Eq for Quantity {}
 
+/// Compares by value, like [`Quantity::compare`].
+impl Ord for Quantity {
+    fn cmp(&self, other: &Quantity) -> Ordering {
+        self.compare(other)
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Quantity) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// The quantity as Kubernetes prints it.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

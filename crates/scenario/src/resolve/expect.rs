@@ -8,8 +8,7 @@ use crate::error::suggest;
 use crate::expectation::{AnyExpectation, Timing};
 use crate::raw::ScenarioFile;
 use crate::resolved::{
-    Action, Expectation, ExpectedMetric, ExpectedSeries, NumberRange, QuantityRange, Since,
-    TimelineEvent, When,
+    Action, Bounds, Expectation, ExpectedMetric, ExpectedSeries, Since, TimelineEvent, When,
 };
 use kube_autoscaler_models::api::MetricSourceType;
 use kube_autoscaler_models::time::{Span, Time};
@@ -263,9 +262,9 @@ fn check_metric(metric: &ExpectedMetric, at: At<'_>, problems: &mut Problems) {
         problems.plain(at, what);
     }
     for (name, empty) in [
-        ("utilization", metric.utilization.is_some_and(|range| range.min > range.max)),
-        ("averageValue", metric.average_value.as_ref().is_some_and(QuantityRange::is_empty)),
-        ("value", metric.value.as_ref().is_some_and(QuantityRange::is_empty)),
+        ("utilization", metric.utilization.as_ref().is_some_and(Bounds::is_empty)),
+        ("averageValue", metric.average_value.as_ref().is_some_and(Bounds::is_empty)),
+        ("value", metric.value.as_ref().is_some_and(Bounds::is_empty)),
     ] {
         let at = at.key(name);
         if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
@@ -334,23 +333,25 @@ fn check_types(metric: &ExpectedMetric, named: &[&Asked], at: At<'_>, problems: 
     }
 }
 
-fn check_range(range: Option<NumberRange>, at: At<'_>, problems: &mut Problems) {
-    let Some(NumberRange { min, max }) = range else { return };
+fn check_range(range: Option<Bounds<i32>>, at: At<'_>, problems: &mut Problems) {
+    let Some(range) = range else { return };
     if at.is_map() && at.given(&["atLeast", "atMost"]).is_empty() {
         problems.plain(at, "expected atLeast, atMost or both");
-    } else if !refuse_negative([min, max], at, problems) && min > max {
+    } else if !refuse_negative(range, at, problems) && range.is_empty() {
         reversed(at, problems);
     }
 }
 
 /// Refuses negative bounds on a number that can't be negative. Returns true if one is.
-fn refuse_negative(bounds: [i32; 2], at: At<'_>, problems: &mut Problems) -> bool {
-    for (name, bound) in ["atLeast", "atMost"].into_iter().zip(bounds) {
-        if bound < 0 {
+fn refuse_negative(range: Bounds<i32>, at: At<'_>, problems: &mut Problems) -> bool {
+    let is_negative = |bound: &i32| *bound < 0;
+    let bounds = [("atLeast", range.min), ("atMost", range.max)];
+    for (name, bound) in bounds {
+        if let Some(bound) = bound.filter(is_negative) {
             problems.plain(at.key(name), format!("expected 0 or more, found {bound}"));
         }
     }
-    bounds.iter().any(|bound| *bound < 0)
+    bounds.iter().any(|(_, bound)| bound.as_ref().is_some_and(is_negative))
 }
 
 /// Adds the problem of bounds that exclude each other.

@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::expected_checkpoint::{ApiTime, ExpectedCheckpoint};
 use super::releases::VpaReleaseRange;
+use crate::bounds::{AtLeastAtMost, Bounds};
 use crate::diagnostic::Diagnostic;
 use crate::expectation::Timing;
 use crate::known_fields::FieldRule;
 use crate::known_fields::Requirement::Never;
 use crate::resolved::{Between, When};
-use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Status, TextOrMap};
+use crate::text::{Amount, AnyQuantity, As, Duration, Form, Instant, Read, Status, TextOrMap};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ContainerRecommendation, GoTime, Resource, ResourceList};
@@ -172,15 +173,15 @@ impl VpaExpectation {
 pub struct ExpectedAmounts {
     /// CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<AmountRange>,
+    pub cpu: Option<ExpectedAmount>,
     /// Memory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<AmountRange>,
+    pub memory: Option<ExpectedAmount>,
 }
 
 impl ExpectedAmounts {
     /// The ranges that are set.
-    pub fn ranges(&self) -> impl Iterator<Item = (Resource, &AmountRange)> {
+    pub fn ranges(&self) -> impl Iterator<Item = (Resource, &ExpectedAmount)> {
         let pairs = [(Resource::Cpu, &self.cpu), (Resource::Memory, &self.memory)];
         pairs.into_iter().filter_map(|(resource, range)| Some((resource, range.as_ref()?)))
     }
@@ -188,83 +189,60 @@ impl ExpectedAmounts {
 
 /// An expected amount.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(from = "TextOrMap<ExpectedAmount, AmountBounds>")]
-pub enum AmountRange {
+#[serde(from = "TextOrMap<ExpectedAmountText, AtLeastAtMost<Read<Amount>>>")]
+pub enum ExpectedAmount {
     /// There is no amount.
     Absent,
-    /// Exactly this amount.
-    Exactly(Quantity),
-    /// Bounds, both inclusive.
-    Bounds {
-        /// The smallest amount.
-        at_least: Option<Quantity>,
-        /// The largest amount.
-        at_most: Option<Quantity>,
-    },
+    /// An amount in this range.
+    In(Bounds<Quantity>),
 }
 
-impl AmountRange {
+impl ExpectedAmount {
     /// Returns true if an amount, or its absence, is as expected.
     #[must_use]
     pub fn contains(&self, amount: Option<&Quantity>) -> bool {
-        match (self, amount) {
-            (AmountRange::Absent, amount) => amount.is_none(),
-            (_, None) => false,
-            (AmountRange::Exactly(expected), Some(amount)) => amount.compare(expected).is_eq(),
-            (AmountRange::Bounds { at_least, at_most }, Some(amount)) => {
-                at_least.as_ref().is_none_or(|least| amount.compare(least).is_ge())
-                    && at_most.as_ref().is_none_or(|most| amount.compare(most).is_le())
-            }
+        match self {
+            ExpectedAmount::Absent => amount.is_none(),
+            ExpectedAmount::In(range) => amount.is_some_and(|amount| range.contains(amount)),
         }
     }
 }
 
 /// `500m`, `at least 1Gi`, `none`.
-impl fmt::Display for AmountRange {
+impl fmt::Display for ExpectedAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AmountRange::Absent => f.write_str("none"),
-            AmountRange::Exactly(amount) => write!(f, "{amount}"),
-            AmountRange::Bounds { at_least, at_most } => match (at_least, at_most) {
-                (Some(least), Some(most)) => write!(f, "{least} to {most}"),
-                (Some(least), None) => write!(f, "at least {least}"),
-                (None, Some(most)) => write!(f, "at most {most}"),
-                (None, None) => f.write_str("any amount"),
-            },
+            ExpectedAmount::Absent => f.write_str("none"),
+            ExpectedAmount::In(range) => range.fmt(f),
         }
     }
 }
 
-impl From<TextOrMap<ExpectedAmount, AmountBounds>> for AmountRange {
-    fn from(range: TextOrMap<ExpectedAmount, AmountBounds>) -> AmountRange {
-        match range {
-            TextOrMap::Text(None) => AmountRange::Absent,
-            TextOrMap::Text(Some(amount)) => AmountRange::Exactly(amount),
-            TextOrMap::Map(AmountBounds { at_least, at_most }) => {
-                AmountRange::Bounds { at_least, at_most }
-            }
+impl From<TextOrMap<ExpectedAmountText, AtLeastAtMost<Read<Amount>>>> for ExpectedAmount {
+    fn from(amount: TextOrMap<ExpectedAmountText, AtLeastAtMost<Read<Amount>>>) -> ExpectedAmount {
+        match amount {
+            TextOrMap::Text(None) => ExpectedAmount::Absent,
+            TextOrMap::Text(Some(amount)) => ExpectedAmount::In(amount.into()),
+            TextOrMap::Map(bounds) => ExpectedAmount::In(bounds.bounds()),
         }
     }
 }
 
-impl Serialize for AmountRange {
+impl Serialize for ExpectedAmount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.clone() {
-            AmountRange::Absent => serializer.serialize_str("none"),
-            AmountRange::Exactly(amount) => serializer.collect_str(&amount),
-            AmountRange::Bounds { at_least, at_most } => {
-                AmountBounds { at_least, at_most }.serialize(serializer)
-            }
+        match self {
+            ExpectedAmount::Absent => serializer.serialize_str("none"),
+            ExpectedAmount::In(range) => range.serialize(serializer),
         }
     }
 }
 
-impl JsonSchema for AmountRange {
+impl JsonSchema for ExpectedAmount {
     fn schema_name() -> Cow<'static, str> {
         "ExpectedAmount".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let bounds = generator.subschema_for::<AmountBounds>();
+        let bounds = generator.subschema_for::<AtLeastAtMost<Read<Amount>>>();
         json_schema!({
             "description": "An amount, bounds on it, or `none`.",
             "anyOf": [AnyQuantity::schema(), {"const": "none"}, bounds],
@@ -273,9 +251,9 @@ impl JsonSchema for AmountRange {
 }
 
 /// A quantity, or `none`.
-pub struct ExpectedAmount;
+pub struct ExpectedAmountText;
 
-impl Form for ExpectedAmount {
+impl Form for ExpectedAmountText {
     type Value = Option<Quantity>;
     const NAME: &'static str = "\0expected amount";
     const EXPECTED: &'static str = "a quantity such as 500m, none, or {atLeast: …, atMost: …}";
@@ -295,19 +273,6 @@ impl Form for ExpectedAmount {
     fn schema() -> Schema {
         AnyQuantity::schema()
     }
-}
-
-/// Bounds, both inclusive.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(extend("minProperties" = 1))]
-struct AmountBounds {
-    /// The smallest amount.
-    #[serde(default, with = "As::<Option<Amount>>", skip_serializing_if = "Option::is_none")]
-    at_least: Option<Quantity>,
-    /// The largest amount.
-    #[serde(default, with = "As::<Option<Amount>>", skip_serializing_if = "Option::is_none")]
-    at_most: Option<Quantity>,
 }
 
 /// A condition of the VPA's status.

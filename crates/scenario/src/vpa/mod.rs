@@ -12,9 +12,9 @@ mod releases;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::expectation::ExpectedAmount;
+pub(super) use self::expectation::ExpectedAmountText;
 pub use self::expectation::{
-    AmountRange, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
+    ExpectedAmount, ExpectedAmounts, ExpectedVpaCondition, VpaExpectation, VpaValue,
 };
 pub(super) use self::expected_checkpoint::ApiTime;
 pub use self::expected_checkpoint::{ExpectedCheckpoint, ExpectedHistogram};

@@ -6,18 +6,18 @@ use serde::{Serialize, Serializer};
 
 use kube_autoscaler_models::api::MetricValueStatus;
 use kube_autoscaler_models::quantity::Quantity;
-use kube_lockstep_scenario::resolved::{ExpectedMetric, NumberRange, PercentRange, QuantityRange};
+use kube_lockstep_scenario::resolved::{Bounds, ExpectedMetric};
 
 /// An amount. In JSON, a range that contains one value is that value. Any other range is an object
-/// with [`Bounds`].
+/// with [`BoundsJson`].
 #[derive(Clone, Copy)]
 pub(super) enum Amount<'a> {
     Number(Option<i32>),
-    Numbers(NumberRange),
+    Numbers(Bounds<i32>),
     Percent(Option<i32>),
-    Percents(PercentRange),
+    Percents(Bounds<i32>),
     Quantity(Option<&'a Quantity>),
-    Quantities(&'a QuantityRange),
+    Quantities(&'a Bounds<Quantity>),
 }
 
 impl Display for Amount<'_> {
@@ -29,20 +29,9 @@ impl Display for Amount<'_> {
             Amount::Number(Some(number)) => write!(f, "{number}"),
             Amount::Percent(Some(percent)) => write!(f, "{percent}%"),
             Amount::Quantity(Some(quantity)) => write!(f, "{quantity}"),
-            Amount::Percents(PercentRange { min, max }) => {
-                write!(f, "{}%", Amount::Numbers(NumberRange { min, max }))
-            }
-            Amount::Numbers(NumberRange { min, max }) if min == max => write!(f, "{min}"),
-            Amount::Numbers(NumberRange { min, max: i32::MAX }) => write!(f, "at least {min}"),
-            Amount::Numbers(NumberRange { min: i32::MIN | 0, max }) => write!(f, "at most {max}"),
-            Amount::Numbers(NumberRange { min, max }) => write!(f, "{min} to {max}"),
-            Amount::Quantities(range) => match (range.only(), &range.min, &range.max) {
-                (Some(only), _, _) => write!(f, "{only}"),
-                (None, Some(min), Some(max)) => write!(f, "{min} to {max}"),
-                (None, Some(min), None) => write!(f, "at least {min}"),
-                (None, None, Some(max)) => write!(f, "at most {max}"),
-                (None, None, None) => f.write_str("any value"),
-            },
+            Amount::Numbers(range) => range.fmt(f),
+            Amount::Percents(range) => write!(f, "{range}%"),
+            Amount::Quantities(range) => range.fmt(f),
         }
     }
 }
@@ -52,17 +41,18 @@ impl Serialize for Amount<'_> {
         match *self {
             Amount::Number(number) | Amount::Percent(number) => number.serialize(serializer),
             Amount::Quantity(quantity) => quantity.serialize(serializer),
-            Amount::Percents(PercentRange { min, max }) => {
-                Amount::Numbers(NumberRange { min, max }).serialize(serializer)
-            }
-            Amount::Numbers(NumberRange { min, max }) if min == max => min.serialize(serializer),
-            Amount::Numbers(NumberRange { min, max }) => {
-                let least = (min != i32::MIN).then_some(min);
-                Bounds::new(least, (max != i32::MAX).then_some(max)).serialize(serializer)
-            }
+            Amount::Numbers(range) | Amount::Percents(range) => match range.only() {
+                Some(only) => only.serialize(serializer),
+                // A number of replicas or of percent is at least 0.
+                None => {
+                    BoundsJson::new(Some(range.min.unwrap_or(0)), range.max).serialize(serializer)
+                }
+            },
             Amount::Quantities(range) => match range.only() {
                 Some(only) => only.serialize(serializer),
-                None => Bounds::new(range.min.as_ref(), range.max.as_ref()).serialize(serializer),
+                None => {
+                    BoundsJson::new(range.min.as_ref(), range.max.as_ref()).serialize(serializer)
+                }
             },
         }
     }
@@ -72,7 +62,7 @@ impl Serialize for Amount<'_> {
 /// `max`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Bounds<T> {
+struct BoundsJson<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     at_least: Option<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,9 +73,9 @@ struct Bounds<T> {
     max: Option<T>,
 }
 
-impl<T: Copy> Bounds<T> {
-    fn new(at_least: Option<T>, at_most: Option<T>) -> Bounds<T> {
-        Bounds { at_least, at_most, min: at_least, max: at_most }
+impl<T: Copy> BoundsJson<T> {
+    fn new(at_least: Option<T>, at_most: Option<T>) -> BoundsJson<T> {
+        BoundsJson { at_least, at_most, min: at_least, max: at_most }
     }
 }
 

@@ -4,7 +4,7 @@ use super::amount::{Amount, List};
 use super::tick::Tick;
 use super::unmet::{Miss, UnmetValue};
 use super::when::{ExpectedTick as _, near, tolerance_text};
-use kube_lockstep_scenario::resolved::{ExpectedSeries, NumberRange};
+use kube_lockstep_scenario::resolved::ExpectedSeries;
 
 /// Why the replicas at regular times are not as expected.
 pub(super) fn series(
@@ -19,7 +19,7 @@ pub(super) fn series(
         let Some(index) = until.checked_sub(1) else {
             return Some(Miss::plain(format!("no tick at or before t={at}")));
         };
-        let meets = |tick: &Tick<'_>| contains(range, tick.replicas);
+        let meets = |tick: &Tick<'_>| range.contains(&tick.replicas);
         if near(ticks, index, tolerance).iter().any(meets) {
             continue;
         }
@@ -39,10 +39,6 @@ pub(super) fn series(
     let near = tolerance_text(tolerance);
     let what = format!("t={at}, {tick}: replicas: expected {expected}, was {observed}{near}{more}");
     Some(Miss { what, tick: Some(tick.name()), values })
-}
-
-fn contains(range: NumberRange, replicas: i32) -> bool {
-    (range.min..=range.max).contains(&replicas)
 }
 
 /// Why the numbers of replicas in the order of the run are not as expected.

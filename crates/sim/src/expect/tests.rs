@@ -9,8 +9,8 @@ use kube_autoscaler_models::observation::{
 };
 use kube_autoscaler_models::quantity::Quantity;
 use kube_lockstep_scenario::resolved::{
-    AtMost, Between, ExpectedCondition, ExpectedEvent, ExpectedMetric, ExpectedSeries, NumberRange,
-    PercentRange, QuantityRange, Since,
+    AtMost, Between, Bounds, ExpectedCondition, ExpectedEvent, ExpectedMetric, ExpectedSeries,
+    Since,
 };
 
 /// Reconciles every 15 s from t=0, each with the replicas that it writes, if any.
@@ -32,7 +32,10 @@ fn at(seconds: i64) -> Time {
 }
 
 fn replicas(min: i32, max: i32) -> Expectation {
-    Expectation { replicas: Some(NumberRange { min, max }), ..Expectation::default() }
+    Expectation {
+        replicas: Some(Bounds { min: Some(min), max: Some(max) }),
+        ..Expectation::default()
+    }
 }
 
 /// A workload of 3, scaled by an HPA without a name.
@@ -117,27 +120,35 @@ fn a_refused_write_changes_nothing() {
 fn single_ticks_are_named_in_the_message() {
     let run = ticks(&[None, Some(6), None]);
     for (when, range, message) in [
-        (When::Tick(2), (6, 6), None),
-        (When::Tick(2), (4, 4), some("tick 2 (t=15s): replicas: expected 4, was 6")),
-        (When::Tick(2), (7, 9), some("tick 2 (t=15s): replicas: expected 7 to 9, was 6")),
+        (When::Tick(2), 6.into(), None),
+        (When::Tick(2), 4.into(), some("tick 2 (t=15s): replicas: expected 4, was 6")),
         (
             When::Tick(2),
-            (7, i32::MAX),
+            Bounds { min: Some(7), max: Some(9) },
+            some("tick 2 (t=15s): replicas: expected 7 to 9, was 6"),
+        ),
+        (
+            When::Tick(2),
+            Bounds { min: Some(7), max: None },
             some("tick 2 (t=15s): replicas: expected at least 7, was 6"),
         ),
-        (When::Tick(2), (i32::MIN, 5), some("tick 2 (t=15s): replicas: expected at most 5, was 6")),
-        (When::Tick(4), (6, 6), some("tick 4 never happened: there were 3, the last at t=30s")),
-        (When::Tick(0), (6, 6), some("tick 0 never happened: there were 3, the last at t=30s")),
-        (When::At(at(14)), (3, 3), None),
-        (When::At(at(15)), (6, 6), None),
-        (When::At(at(99)), (3, 3), some("tick 3 (t=30s): replicas: expected 3, was 6")),
+        (
+            When::Tick(2),
+            Bounds { min: None, max: Some(5) },
+            some("tick 2 (t=15s): replicas: expected at most 5, was 6"),
+        ),
+        (When::Tick(4), 6.into(), some("tick 4 never happened: there were 3, the last at t=30s")),
+        (When::Tick(0), 6.into(), some("tick 0 never happened: there were 3, the last at t=30s")),
+        (When::At(at(14)), 3.into(), None),
+        (When::At(at(15)), 6.into(), None),
+        (When::At(at(99)), 3.into(), some("tick 3 (t=30s): replicas: expected 3, was 6")),
         (
             When::At(at(-1)),
-            (3, 3),
+            3.into(),
             some("no tick at or before t=-1s: there were 3, the last at t=30s"),
         ),
     ] {
-        let what = replicas(range.0, range.1);
+        let what = Expectation { replicas: Some(range), ..Expectation::default() };
         assert_eq!(unmet(when.clone(), what, &run), message, "{when:?} {range:?}");
     }
 }
@@ -224,10 +235,7 @@ fn with_status() -> Vec<Observation> {
 #[test]
 fn a_status_holds_until_the_next_write() {
     let mut run = with_status();
-    let desired = Expectation {
-        desired_replicas: Some(NumberRange { min: 6, max: 6 }),
-        ..Expectation::default()
-    };
+    let desired = Expectation { desired_replicas: Some(6.into()), ..Expectation::default() };
     assert_eq!(unmet(When::Tick(2), desired.clone(), &run), None);
     let mut write = run[0].status_write().cloned().expect("it is written");
     write.status.desired_replicas = 1;
@@ -239,10 +247,7 @@ fn a_status_holds_until_the_next_write() {
         unmet(When::Tick(1), desired, &run),
         some("tick 1 (t=0s): desiredReplicas: expected 6, was not set")
     );
-    let current = Expectation {
-        current_replicas: Some(NumberRange { min: 6, max: 6 }),
-        ..Expectation::default()
-    };
+    let current = Expectation { current_replicas: Some(6.into()), ..Expectation::default() };
     assert_eq!(
         unmet(When::Tick(1), current, &with_status()),
         some("tick 1 (t=0s): currentReplicas: expected 6, was not set")
@@ -426,7 +431,7 @@ fn percentages(percent: &[i32]) -> Vec<Observation> {
     run
 }
 
-fn metric(name: &str, utilization: Option<PercentRange>) -> Expectation {
+fn metric(name: &str, utilization: Option<Bounds<i32>>) -> Expectation {
     let metric = ExpectedMetric { name: name.into(), utilization, ..ExpectedMetric::default() };
     Expectation { metrics: vec![metric], ..Expectation::default() }
 }
@@ -434,7 +439,7 @@ fn metric(name: &str, utilization: Option<PercentRange>) -> Expectation {
 #[test]
 fn metrics_are_those_of_the_status() {
     let run = percentages(&[101, 80]);
-    let percent = |min, max| Some(PercentRange { min, max });
+    let percent = |min, max| Some(Bounds { min: Some(min), max: Some(max) });
     assert_eq!(unmet(When::Tick(1), metric("cpu", percent(101, 101)), &run), None);
     assert_eq!(unmet(When::Tick(2), metric("cpu", percent(0, 80)), &run), None);
     assert_eq!(
@@ -447,10 +452,10 @@ fn metrics_are_those_of_the_status() {
     );
     let quantity = |text: &str| Quantity::parse(text).ok();
     let mut average = metric("cpu", None);
-    let range = QuantityRange { min: quantity("1"), max: quantity("1010m") };
+    let range = Bounds { min: quantity("1"), max: quantity("1010m") };
     average.metrics[0].average_value = Some(range);
     assert_eq!(unmet(When::Tick(1), average.clone(), &run), None);
-    average.metrics[0].value = Some(QuantityRange { min: quantity("3"), max: None });
+    average.metrics[0].value = Some(Bounds { min: quantity("3"), max: None });
     assert_eq!(
         unmet(When::Tick(2), average, &run),
         some(
@@ -480,7 +485,7 @@ fn a_tolerance_accepts_the_values_of_ticks_nearby() {
 fn a_series_compares_the_replicas_at_regular_times() {
     let run = ticks(&[None, Some(4), None, Some(6), None, Some(9)]);
     let expect = |from, numbers: &[i32]| {
-        let replicas = numbers.iter().map(|it| NumberRange { min: *it, max: *it }).collect();
+        let replicas = numbers.iter().map(|it| Bounds::from(*it)).collect();
         When::Series(ExpectedSeries { every: Span::from_secs(30), from, replicas })
     };
     assert_eq!(unmet(expect(None, &[3, 4, 6]), Expectation::default(), &run), None);

@@ -13,8 +13,7 @@ use kube_autoscaler_models::api::{ConditionStatus, HpaCondition, MetricStatus, M
 use kube_autoscaler_models::observation::{Event, Observation};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_lockstep_scenario::resolved::{
-    Expectation, ExpectedCondition, ExpectedEvent, ExpectedMetric, NumberRange, PercentRange,
-    QuantityRange,
+    Bounds, Expectation, ExpectedCondition, ExpectedEvent, ExpectedMetric,
 };
 
 /// The values of a reconcile that are not as expected. None: all are.
@@ -92,8 +91,8 @@ impl Wrong {
         self.values.push(value);
     }
 
-    fn number(&mut self, field: &str, range: NumberRange, seen: Option<i32>) {
-        if seen.is_some_and(|seen| range.min <= seen && seen <= range.max) {
+    fn number(&mut self, field: &str, range: Bounds<i32>, seen: Option<i32>) {
+        if seen.is_some_and(|seen| range.contains(&seen)) {
             return;
         }
         self.add_value(UnmetValue::of(field, &Amount::Numbers(range), &Amount::Number(seen)));
@@ -227,15 +226,12 @@ fn value_of<'m>(
 
 /// Returns true if the status has all the expected values.
 fn agrees(expected: &ExpectedMetric, current: &MetricValueStatus) -> bool {
-    let within = |range: &Option<QuantityRange>, seen: &Option<Quantity>| {
-        range.as_ref().is_none_or(|range| seen.as_ref().is_some_and(|seen| range.contains(seen)))
-    };
-    let utilization = |range: PercentRange| {
-        current.average_utilization.is_some_and(|seen| (range.min..=range.max).contains(&seen))
-    };
-    expected.utilization.is_none_or(utilization)
-        && within(&expected.average_value, &current.average_value)
-        && within(&expected.value, &current.value)
+    fn within<T: Ord>(range: Option<&Bounds<T>>, seen: Option<&T>) -> bool {
+        range.is_none_or(|range| seen.is_some_and(|seen| range.contains(seen)))
+    }
+    within(expected.utilization.as_ref(), current.average_utilization.as_ref())
+        && within(expected.average_value.as_ref(), current.average_value.as_ref())
+        && within(expected.value.as_ref(), current.value.as_ref())
 }
 
 /// The text of the unmet part of an expectation.

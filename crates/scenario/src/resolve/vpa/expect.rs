@@ -3,10 +3,11 @@
 use super::super::cursor::{At, Problems};
 use super::super::expect::{RunEnd, check_timing, reversed};
 use super::timeline::{Context, container, named};
+use crate::bounds::Bounds;
 use crate::error::suggest;
 use crate::expectation::AnyExpectation;
 use crate::raw::ScenarioFile;
-use crate::vpa::{AmountRange, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue};
+use crate::vpa::{ExpectedAmount, ExpectedCheckpoint, ExpectedHistogram, VpaExpectation, VpaValue};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::BUCKETS;
 
@@ -125,15 +126,11 @@ fn check_amounts(expectation: &VpaExpectation, at: At<'_>, problems: &mut Proble
         for (resource, range) in amounts.ranges() {
             let at = at.key(resource.name());
             match range {
-                AmountRange::Bounds { at_least: None, at_most: None } => {
+                ExpectedAmount::In(Bounds { min: None, max: None }) => {
                     problems.plain(at, "expected atLeast, atMost or both");
                 }
-                AmountRange::Bounds { at_least: Some(least), at_most: Some(most) }
-                    if most.compare(least).is_lt() =>
-                {
-                    reversed(at, problems);
-                }
-                _ => {}
+                ExpectedAmount::In(range) if range.is_empty() => reversed(at, problems),
+                ExpectedAmount::In(_) | ExpectedAmount::Absent => {}
             }
         }
     }
