@@ -40,9 +40,9 @@ fn main() {
     let (start, steps) = (start(), steps());
     let (mut model, mut protocol, mut bare_loop) = (Duration::MAX, Duration::MAX, Duration::MAX);
     for _ in 0..3 {
-        model = model.min(of_model(&start, &steps));
+        model = model.min(time_model(&start, &steps));
         bare_loop = bare_loop.min(bare(&program));
-        protocol = protocol.min(of_upstream(&program, &start, &steps));
+        protocol = protocol.min(time_upstream(&program, &start, &steps));
         bare_loop = bare_loop.min(bare(&program));
     }
     let rate = |time: Duration| 1.0 / time.as_secs_f64();
@@ -136,7 +136,7 @@ fn until(step: usize) -> Time {
 }
 
 /// The time of one run of the model.
-fn of_model(start: &Start, steps: &[[ClusterChange; 1]]) -> Duration {
+fn time_model(start: &Start, steps: &[[ClusterChange; 1]]) -> Duration {
     let (mut session, _) = Session::open(start, VpaRules::of(RELEASE));
     let began = Instant::now();
     for (index, changes) in steps.iter().enumerate() {
@@ -146,7 +146,7 @@ fn of_model(start: &Start, steps: &[[ClusterChange; 1]]) -> Duration {
 }
 
 /// The time of one run of upstream over the protocol.
-fn of_upstream(program: &Path, start: &Start, steps: &[[ClusterChange; 1]]) -> Duration {
+fn time_upstream(program: &Path, start: &Start, steps: &[[ClusterChange; 1]]) -> Duration {
     let mut host = RecommenderHost::start(program, RELEASE).expect("the host can be started");
     host.open("bench", start, &BTreeMap::new()).expect("the scenario can be opened");
     let began = Instant::now();

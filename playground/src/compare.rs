@@ -23,7 +23,7 @@ pub(crate) fn comparison(
 ) -> Result<Value, Refused> {
     let (from, to) = (one.min(other), one.max(other));
     let runs = [from, to].map(|release| free_run(scenario, release));
-    let reference = Reference::of(&runs[0]);
+    let reference = Reference::new(&runs[0]);
     let figures: Vec<Value> = [from, to]
         .iter()
         .zip(&runs)
@@ -31,7 +31,7 @@ pub(crate) fn comparison(
             let why = scenario
                 .unsupported_on(*release)
                 .or_else(|| run.undetermined.as_ref().map(|random| random.why.clone()));
-            let figures = Figures::of(scenario, run, &reference);
+            let figures = Figures::new(scenario, run, &reference);
             let proposals = proposals(scenario, run);
             let release = release.to_string();
             json!({ "release": release, "figures": figures, "note": why, "proposals": proposals })

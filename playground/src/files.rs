@@ -40,7 +40,7 @@ impl<'a> Files<'a> {
 /// A scenario from manifests, with examples in place of values that they leave open.
 pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> {
     let loads = load.iter().map(|load| load.parse::<Load>());
-    let loads = loads.collect::<Result<Vec<Load>, String>>().map_err(Refused::of)?;
+    let loads = loads.collect::<Result<Vec<Load>, String>>().map_err(Refused::new)?;
     let options = DraftOptions { loads, examples: true, ..DraftOptions::default() };
     let file = ManifestFile {
         name: "the manifests".to_owned(),
@@ -50,10 +50,10 @@ pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> 
     let no_files = |_: &str| Err("recorded loads are added as files of the playground".into());
     let drafts = write(&[file], &options, &no_files).map_err(|error| match error {
         DraftError::Invalid(error) => Refused::from(error),
-        DraftError::Options(problem) => Refused::of(problem.in_one_line("; ")),
+        DraftError::Options(problem) => Refused::new(problem.in_one_line("; ")),
     })?;
     let Some(first) = drafts.list.first() else {
-        return Err(Refused::of("the manifests contain no autoscaler"));
+        return Err(Refused::new("the manifests contain no autoscaler"));
     };
     let others = drafts.list.iter().skip(1).map(|draft| format!("{} {}", draft.kind, draft.name));
     let others: Vec<String> = others.collect();

@@ -53,7 +53,7 @@ struct ProblemOf {
 
 impl Refused {
     /// A problem without a position.
-    fn of(what: impl Into<String>) -> Refused {
+    fn new(what: impl Into<String>) -> Refused {
         let problem = ProblemOf { file: None, line: 0, column: 0, what: what.into(), hint: None };
         Refused { problems: vec![problem] }
     }
@@ -78,7 +78,7 @@ impl From<Error> for Refused {
 #[must_use]
 pub fn answer(request: &str) -> String {
     let answer = serde_json::from_str::<Request>(request)
-        .map_err(|error| Refused::of(format!("invalid request: {error}")))
+        .map_err(|error| Refused::new(format!("invalid request: {error}")))
         .and_then(|request| respond(&request));
     match answer {
         Ok(answer) => answer.to_string(),
@@ -97,18 +97,18 @@ fn respond(request: &Request) -> Result<Value, Refused> {
         | Request::Compare { subject, .. } => subject,
     };
     match parse(subject)? {
-        AnyScenario::Hpa(scenario) => of_hpa(request, subject, Arc::new(*scenario)),
+        AnyScenario::Hpa(scenario) => answer_for_hpa(request, subject, Arc::new(*scenario)),
         AnyScenario::Vpa(scenario) => recommender::respond(request, subject, &scenario),
     }
 }
 
 /// Answers a request about the scenario of an HPA.
-fn of_hpa(request: &Request, subject: &Subject, scenario: Arc<Scenario>) -> Result<Value, Refused> {
+fn answer_for_hpa(request: &Request, subject: &Subject, scenario: Arc<Scenario>) -> Result<Value, Refused> {
     let release = release(&subject.release)?;
     if let Request::Compare { with, .. } = request {
         return compare::comparison(&scenario, release, self::release(with)?);
     }
-    let predicted = Predicted::of(scenario, release);
+    let predicted = Predicted::new(scenario, release);
     match request {
         Request::Explain { tick, .. } => predicted.explanation(*tick),
         Request::Csv(_) => Ok(predicted.csv()),
@@ -120,17 +120,17 @@ fn of_hpa(request: &Request, subject: &Subject, scenario: Arc<Scenario>) -> Resu
 /// The version, the supported releases, oldest first, and the schema of scenarios.
 fn about() -> Value {
     let releases: Vec<String> = Release::supported().map(|release| release.to_string()).collect();
-    let of_vpa: Vec<String> = VpaRelease::supported().map(|release| release.to_string()).collect();
+    let vpa_releases: Vec<String> = VpaRelease::supported().map(|release| release.to_string()).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "releases": releases,
-        "vpaReleases": of_vpa,
+        "vpaReleases": vpa_releases,
         "schema": scenario::schema(),
     })
 }
 
 fn release(name: &str) -> Result<Release, Refused> {
-    Release::known(name).map_err(Refused::of)
+    Release::known(name).map_err(Refused::new)
 }
 
 /// Parses the scenario of a request.
@@ -281,7 +281,7 @@ mod tests {
     }
 
     /// The request for a scenario of a VPA.
-    fn of_vpa(method: &str, text: &str) -> Value {
+    fn vpa_releases(method: &str, text: &str) -> Value {
         let mut request = request(method, text);
         request["vpaRelease"] = json!("vpa-1.8");
         request
@@ -292,29 +292,29 @@ mod tests {
 
     #[test]
     fn a_vpa_has_charts_decisions_and_loads() {
-        let answer = ask(&of_vpa("predict", OOM));
+        let answer = ask(&vpa_releases("predict", OOM));
         assert_eq!(answer["kind"], "vpa", "{answer}");
         assert!(answer["body"].as_str().expect("HTML").contains("app memory"), "{answer}");
         assert_eq!(answer["decisions"][0]["tick"], 1);
         let target = answer["decisions"][0]["target"].as_str().expect("a target");
         assert!(target.starts_with("app cpu "), "{target}");
         assert!(answer["loads"][0]["points"].is_array());
-        let csv = ask(&of_vpa("csv", OOM));
+        let csv = ask(&vpa_releases("csv", OOM));
         assert!(csv["text"].as_str().expect("CSV").starts_with("tick,seconds,vpa,"), "{csv}");
-        let mut explain = of_vpa("explain", OOM);
+        let mut explain = vpa_releases("explain", OOM);
         explain["tick"] = json!(1);
         let text = ask(&explain);
         assert!(text["text"].as_str().expect("text").contains("target.cpu: "), "{text}");
-        let wrong = ask(&of_vpa("predict", &OOM.replace("targetRef", "targetref")));
+        let wrong = ask(&vpa_releases("predict", &OOM.replace("targetRef", "targetref")));
         assert_eq!(wrong["problems"][0]["hint"], "did you mean `targetRef`?", "{wrong}");
-        let mut unknown = of_vpa("predict", OOM);
+        let mut unknown = vpa_releases("predict", OOM);
         unknown["vpaRelease"] = json!("vpa-0.9");
         assert!(ask(&unknown)["problems"][0]["what"].is_string());
     }
 
     #[test]
     fn releases_of_the_vpa_are_compared() {
-        let mut request = of_vpa("compare", OOM);
+        let mut request = vpa_releases("compare", OOM);
         request["with"] = json!("1.36");
         request["vpaWith"] = json!("vpa-1.7");
         let answer = ask(&request);
@@ -333,7 +333,7 @@ mod tests {
         let loads = ["cpu=500m", "memory=20Mi"];
         let answer = ask(&json!({"method": "draft", "manifests": manifests, "load": loads}));
         let text = answer["text"].as_str().expect("a scenario");
-        let prediction = ask(&of_vpa("predict", text));
+        let prediction = ask(&vpa_releases("predict", text));
         assert_eq!(prediction["seconds"], 8.0 * 86_400.0, "{prediction}");
         // Only the summary: the ticks are too many for the page.
         assert_eq!(prediction["lines"].as_str().map(|lines| lines.lines().count()), Some(1));

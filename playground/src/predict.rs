@@ -26,7 +26,7 @@ pub(crate) struct Predicted {
 }
 
 impl Predicted {
-    pub(crate) fn of(scenario: Arc<Scenario>, release: Release) -> Predicted {
+    pub(crate) fn new(scenario: Arc<Scenario>, release: Release) -> Predicted {
         let prediction = Predict::new(scenario.clone()).release(release).run();
         Predicted { scenario, release, prediction }
     }
@@ -45,7 +45,7 @@ impl Predicted {
         let Part { body, panels } = Part::prediction(&predicted);
         let mut ticks = Vec::new();
         let written = predicted.write_json(&mut ticks, Rows::All, false);
-        written.map_err(|error| Refused::of(error.to_string()))?;
+        written.map_err(|error| Refused::new(error.to_string()))?;
         let note = predicted.other_release();
         Ok(json!({
             "kind": "hpa",
@@ -54,11 +54,11 @@ impl Predicted {
             "panels": panels,
             "lines": String::from_utf8_lossy(&ticks),
             "decisions": run.vpa.as_ref().map(|vpa| decisions(&vpa.charted.run)),
-            "figures": Figures::of(scenario, run, &Reference::of(run)),
+            "figures": Figures::new(scenario, run, &Reference::new(run)),
             "note": note,
             "undetermined": run.undetermined.as_ref().map(|random| &random.why),
             "unmet": unmet,
-            "settings": Settings::of(scenario, *release),
+            "settings": Settings::new(scenario, *release),
             "proposals": proposals(scenario, run),
             "loads": load::curves(&scenario.metrics, scenario.until),
             "seconds": scenario.until.since_start().as_secs_f64(),
@@ -70,7 +70,7 @@ impl Predicted {
     pub(crate) fn explanation(&self, tick: usize) -> Result<Value, Refused> {
         let index = tick.checked_sub(1).unwrap_or(usize::MAX);
         let text = explain::tick_with_vpa(&self.scenario, self.release, index, COLUMNS);
-        let text = text.ok_or_else(|| Refused::of(format!("there is no tick {tick}")))?;
+        let text = text.ok_or_else(|| Refused::new(format!("there is no tick {tick}")))?;
         Ok(json!({ "text": report::plain(&text) }))
     }
 
@@ -82,6 +82,6 @@ impl Predicted {
     /// The trace in its recorded form, for no build.
     pub(crate) fn trace(&self) -> Result<Value, Refused> {
         let text = text::write(&self.prediction.run.trace, &[]);
-        Ok(json!({ "text": text.map_err(|error| Refused::of(error.to_string()))? }))
+        Ok(json!({ "text": text.map_err(|error| Refused::new(error.to_string()))? }))
     }
 }

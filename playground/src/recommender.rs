@@ -36,7 +36,7 @@ pub(crate) fn respond(
         }
         Request::Trace(_) => {
             let text = write(&trace(scenario, release), &[]);
-            Ok(json!({ "text": text.map_err(|error| Refused::of(error.to_string()))? }))
+            Ok(json!({ "text": text.map_err(|error| Refused::new(error.to_string()))? }))
         }
         Request::Compare { vpa_with, .. } => {
             Ok(comparison(scenario, release, self::release(vpa_with)?))
@@ -49,7 +49,7 @@ pub(crate) fn respond(
 fn release(name: &str) -> Result<VpaRelease, Refused> {
     match name {
         "" => Ok(VpaRelease::NEWEST),
-        name => name.parse().map_err(|why: String| Refused::of(why)),
+        name => name.parse().map_err(|why: String| Refused::new(why)),
     }
 }
 
@@ -79,7 +79,7 @@ fn prediction(scenario: &VpaScenario, release: VpaRelease) -> Result<Value, Refu
 fn lines(predicted: &Predicted<'_>, ticks: usize) -> Result<String, Refused> {
     let mut lines = Vec::new();
     let written = predicted.write_json(&mut lines, Rows::All, false);
-    written.map_err(|error| Refused::of(error.to_string()))?;
+    written.map_err(|error| Refused::new(error.to_string()))?;
     let text = String::from_utf8_lossy(&lines).into_owned();
     if ticks <= MOST_LINES {
         return Ok(text);
@@ -92,7 +92,7 @@ fn explanation(scenario: &VpaScenario, release: VpaRelease, tick: usize) -> Resu
     let index = tick.checked_sub(1).unwrap_or(usize::MAX);
     let run = free_recommender_run(scenario, release, &|number| number == index);
     if index >= run.snapshots.len() {
-        return Err(Refused::of(format!("there is no tick {tick}")));
+        return Err(Refused::new(format!("there is no tick {tick}")));
     }
     let text = recommender::explain(scenario, &run, index, release, COLUMNS);
     Ok(json!({ "text": report::plain(&text) }))

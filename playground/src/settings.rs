@@ -35,7 +35,7 @@ struct Defaults {
 
 impl Settings {
     /// The settings of a scenario on a release.
-    pub(crate) fn of(scenario: &Scenario, release: Release) -> Settings {
+    pub(crate) fn new(scenario: &Scenario, release: Release) -> Settings {
         let rules = Rules::of(release);
         let flags = scenario.flags_by(&rules);
         let mut spec = HpaSpec { behavior: Some(Behavior::default()), ..HpaSpec::default() };

@@ -98,7 +98,7 @@ pub(super) struct OneAnyRelease {
 }
 
 /// The release of Kubernetes, for a scenario of an HPA.
-pub(super) fn of_hpa(release: Option<AnyRelease>) -> Result<Option<Release>, Failure> {
+pub(super) fn hpa_release(release: Option<AnyRelease>) -> Result<Option<Release>, Failure> {
     match release {
         None => Ok(None),
         Some(AnyRelease::Kubernetes(release)) => Ok(Some(release)),
@@ -110,7 +110,7 @@ pub(super) fn of_hpa(release: Option<AnyRelease>) -> Result<Option<Release>, Fai
 }
 
 /// The release of the recommender, for a scenario of a VPA.
-pub(super) fn of_vpa(release: Option<AnyRelease>) -> Result<VpaRelease, Failure> {
+pub(super) fn vpa_release(release: Option<AnyRelease>) -> Result<VpaRelease, Failure> {
     match release {
         None => Ok(VpaRelease::NEWEST),
         Some(AnyRelease::Vpa(release)) => Ok(release),
@@ -138,13 +138,13 @@ impl ReleaseOrCheckoutArgs {
     pub(super) fn vpa_release(&self, checkout: Option<&Checkout>) -> Result<VpaRelease, Failure> {
         match (checkout, self.release) {
             (Some(checkout), None) => vpa_rules(checkout),
-            (_, release) => of_vpa(release),
+            (_, release) => vpa_release(release),
         }
     }
 
     pub(super) fn release(&self, checkout: Option<&Checkout>) -> Result<Release, Failure> {
         let rules = || checkout.map_or(Release::NEWEST, |checkout| checkout.rules().0);
-        Ok(of_hpa(self.release)?.unwrap_or_else(rules))
+        Ok(hpa_release(self.release)?.unwrap_or_else(rules))
     }
 }
 
@@ -278,7 +278,7 @@ fn vpa_rules(checkout: &Checkout) -> Result<VpaRelease, Failure> {
 }
 
 /// Checks that a checkout can run scenarios of HPAs.
-pub(super) fn of_kubernetes(checkout: Option<&Checkout>) -> Result<(), Failure> {
+pub(super) fn check_runs_hpas(checkout: Option<&Checkout>) -> Result<(), Failure> {
     let Some(checkout) = checkout.filter(|checkout| checkout.has_recommender()) else {
         return Ok(());
     };

@@ -4,7 +4,9 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Arc;
 
-use super::args::{BuildArgs, Source, WithMarkdown as Format, any_release, of_hpa, of_vpa};
+use super::args::{
+    BuildArgs, Source, WithMarkdown as Format, any_release, hpa_release, vpa_release,
+};
 use super::diff::{self, Compared, NotCompared, code, exit_codes};
 use super::diff_vpa;
 use super::failure::Failure;
@@ -43,14 +45,14 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     match fixtures.one(&args.name)?.parse_any()? {
-        AnyFixture::Hpa(scenario) => of_hpas(args, &fixtures, &scenario),
-        AnyFixture::Vpa(scenario) => of_vpas(args, &fixtures, &scenario),
+        AnyFixture::Hpa(scenario) => bisect_hpas(args, &fixtures, &scenario),
+        AnyFixture::Vpa(scenario) => bisect_vpas(args, &fixtures, &scenario),
     }
 }
 
-fn of_hpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<Scenario>) -> anyhow::Result<u8> {
-    let from = of_hpa(args.from)?.unwrap_or(Release::OLDEST);
-    let to = of_hpa(args.to)?.unwrap_or(Release::NEWEST);
+fn bisect_hpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<Scenario>) -> anyhow::Result<u8> {
+    let from = hpa_release(args.from)?.unwrap_or(Release::OLDEST);
+    let to = hpa_release(args.to)?.unwrap_or(Release::NEWEST);
     diff::in_order(from, to)?;
     let mut upstreams = Upstreams::new(fixtures.traces(), RunsLive::On(args.build));
     let releases = Release::supported().filter(|release| (from..=to).contains(release));
@@ -62,9 +64,13 @@ fn of_hpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<Scenario>) -> anyhow
     found.end(from, to)
 }
 
-fn of_vpas(args: &Args, fixtures: &Fixtures, scenario: &Arc<VpaScenario>) -> anyhow::Result<u8> {
+fn bisect_vpas(
+    args: &Args,
+    fixtures: &Fixtures,
+    scenario: &Arc<VpaScenario>,
+) -> anyhow::Result<u8> {
     let oldest = args.from.or(Some(AnyRelease::Vpa(VpaRelease::OLDEST)));
-    let (from, to) = (of_vpa(oldest)?, of_vpa(args.to)?);
+    let (from, to) = (vpa_release(oldest)?, vpa_release(args.to)?);
     diff::in_order(from, to)?;
     let releases = VpaRelease::supported().filter(|release| (from..=to).contains(release));
     let mut found = Bisection::new(&scenario.id, args.format);

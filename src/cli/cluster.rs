@@ -157,7 +157,7 @@ fn start(_: &StartArgs) -> anyhow::Result<u8> {
 }
 
 fn stop(args: &Named) -> anyhow::Result<u8> {
-    let cluster = ClusterFolder::of(&args.name)?;
+    let cluster = ClusterFolder::new(&args.name)?;
     if let Some(lock) = cluster.try_lock()? {
         cluster.remove(&lock)?;
         return Err(cluster.not_running().into());
@@ -183,7 +183,7 @@ fn stop(args: &Named) -> anyhow::Result<u8> {
 }
 
 fn kubeconfig(args: &KubeconfigArgs) -> anyhow::Result<u8> {
-    let cluster = ClusterFolder::of(&args.named.name)?;
+    let cluster = ClusterFolder::new(&args.named.name)?;
     if !cluster.is_running()? || !cluster.kubeconfig().exists() {
         return Err(cluster.not_running().into());
     }

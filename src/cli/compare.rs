@@ -66,7 +66,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
     /// Another setting: the HPAs in this file, each in place of the one with its name and namespace
-    #[arg(long, value_name = "[NAME:]FILE", value_parser = Setting::of_manifest)]
+    #[arg(long, value_name = "[NAME:]FILE", value_parser = Setting::parse_manifest)]
     manifest: Vec<Setting>,
     /// Repeat each prediction with different noise of the loads, and show the mean, minimum and
     /// maximum of each figure. The first run uses the seeds of the loads, the second run the next
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let releases = args.release.as_ref().map_or(1, |releases| releases.iter().count());
     let count = releases * subjects.iter().map(|it| 1 + it.settings.len()).sum::<usize>();
     let mut predictions = Predictions {
-        page: file.is_some().then(|| Comparison::of(count)),
+        page: file.is_some().then(|| Comparison::new(count)),
         ..Predictions::default()
     };
     if let Some(page) = &mut predictions.page {
@@ -147,7 +147,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 }
 
 /// The scenario with the noise of a repeated run, which is counted from 0.
-fn of_run(
+fn with_noise_of_run(
     scenario: &Arc<Scenario>,
     name: &SettingName,
     run: u32,
@@ -223,7 +223,7 @@ struct Reconciles {
 }
 
 impl Reconciles {
-    fn of(release: Release, run: &FreeRun) -> Option<Reconciles> {
+    fn new(release: Release, run: &FreeRun) -> Option<Reconciles> {
         let mut times = run.ticks.iter().map(|tick| tick.observation.at);
         let first = times.next()?;
         let interval = times.find(|at| *at > first).map(|next| next - first);
@@ -302,7 +302,7 @@ impl Predictions {
         for release in releases.iter() {
             let mut here = None;
             for number in 0..args.runs {
-                let scenario = of_run(scenario, setting, number)?;
+                let scenario = with_noise_of_run(scenario, setting, number)?;
                 let row = ComparisonRow {
                     setting: setting.to_string(),
                     namespace: scenario.namespace.to_string(),
@@ -332,11 +332,11 @@ impl Predictions {
                     page.add(Compared { setting, about, scenario: &scenario, run: &run });
                 }
                 if number == 0 {
-                    reconciles.extend(Reconciles::of(release, &run));
+                    reconciles.extend(Reconciles::new(release, &run));
                 }
                 self.note(&scenario, &run);
                 let reference = self.reference(&scenario, &run);
-                let figures = Figures::of(&scenario, &run, reference);
+                let figures = Figures::new(&scenario, &run, reference);
                 let lacking = reference.lacks(&run);
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
                 let before = before.as_ref();
@@ -365,7 +365,7 @@ impl Predictions {
         let workload = [scenario.namespace.to_string(), kind, name];
         let known = self.references.iter().position(|(other, _)| *other == workload);
         let index = known.unwrap_or_else(|| {
-            self.references.push((workload, Reference::of(run)));
+            self.references.push((workload, Reference::new(run)));
             self.references.len() - 1
         });
         &self.references[index].1

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::args::{BuildArgs, Source, WithMarkdown as Format, any_release, of_hpa};
+use super::args::{BuildArgs, Source, WithMarkdown as Format, any_release, hpa_release};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
@@ -151,8 +151,8 @@ pub(super) fn code(unexplained: bool, unknown: bool, compared: usize) -> u8 {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let from = of_hpa(Some(args.from))?.unwrap_or(Release::OLDEST);
-    let to = of_hpa(args.to)?.unwrap_or(Release::NEWEST);
+    let from = hpa_release(Some(args.from))?.unwrap_or(Release::OLDEST);
+    let to = hpa_release(args.to)?.unwrap_or(Release::NEWEST);
     in_order(from, to)?;
     let between = Between { from, to };
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::of_vpa;
+use super::args::vpa_release;
 use super::diff::{Args, Compared, NotCompared, code, in_order, print};
 use super::fixtures::Fixtures;
 use super::output::PreparationLog;
@@ -27,7 +27,7 @@ use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 
 /// Compares the scenarios of VPAs on two releases.
 pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
-    let to = of_vpa(args.to)?;
+    let to = vpa_release(args.to)?;
     in_order(from, to)?;
     let between = Between { from, to };
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;

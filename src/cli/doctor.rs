@@ -137,7 +137,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         &traces,
         &all,
         vpa,
-        |any| matches!(any, AnyFixture::Vpa(of_vpa) if of_vpa.unsupported_on(vpa).is_none()),
+        |any| matches!(any, AnyFixture::Vpa(scenario) if scenario.unsupported_on(vpa).is_none()),
     );
     let recommender = recommender_engine(vpa);
     let virtual_time = vec![upstream, recorded, model_engine(release), recommender, recorded_vpas];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{BuildArgs, ReleaseOrCheckoutArgs, Source, of_kubernetes};
+use super::args::{BuildArgs, ReleaseOrCheckoutArgs, Source, check_runs_hpas};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
@@ -94,7 +94,7 @@ impl Moment {
         if time <= length.until {
             return Ok(time);
         }
-        let clock = length.zero.map(|zero| zero.plus(length.until.since_start()).of_day());
+        let clock = length.zero.map(|zero| zero.plus(length.until.since_start()).day_and_time());
         let clock = clock.map(|clock| format!(" ({clock} UTC)")).unwrap_or_default();
         let what = format!("--at {shown}: the prediction ends at t={}{clock}", length.until);
         let hint = format!("choose an earlier time, or increase the end (`{until}`)");
@@ -127,18 +127,19 @@ impl Length {
             Some([]) => {
                 let what = format!("--at {text}: the prediction has no such time");
                 let end = zero.plus(until.since_start());
-                let hint = format!("it is from {:?} to {:?} UTC", zero.of_day(), end.of_day());
+                let hint =
+                    format!("it is from {:?} to {:?} UTC", zero.day_and_time(), end.day_and_time());
                 return Err(Failure::usage(what).hint(hint));
             }
             Some([first, ..]) => {
                 let what = format!("--at {text}: the prediction has this time on several days");
-                let hint = format!("add the date, for example --at {:?}", first.of_day());
+                let hint = format!("add the date, for example --at {:?}", first.day_and_time());
                 return Err(Failure::usage(what).hint(hint));
             }
             None => {}
         }
-        Timestamp::of_clock(text, zero).map(since).ok_or_else(|| {
-            let hint = format!("as `predict` prints it: {:?}, or {zero}", zero.of_day());
+        Timestamp::parse_near(text, zero).map(since).ok_or_else(|| {
+            let hint = format!("as `predict` prints it: {:?}, or {zero}", zero.day_and_time());
             Failure::usage(format!("--at: expected a time, found {text:?}")).hint(hint)
         })
     }
@@ -165,7 +166,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         return explain_vpa_beside_hpa(args, &scenario, vpa);
     }
     let checkout = args.release.local.open(false, false)?;
-    of_kubernetes(checkout.as_ref())?;
+    check_runs_hpas(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
     manifests::check_flags(&scenario, release)?;
     let run = free_run(&scenario, release);

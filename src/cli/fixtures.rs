@@ -426,7 +426,7 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
                 }
             } else if is_yaml(&path) && below != Path::new(KNOWN) {
                 // A file that can't be read gives an error when it is parsed.
-                let is_other = |text: &str| Content::of(text) != Content::Scenario;
+                let is_other = |text: &str| Content::detect(text) != Content::Scenario;
                 if input_file::read(&path).is_ok_and(|text| is_other(&text)) {
                     continue;
                 }
@@ -447,7 +447,7 @@ pub(super) fn are_manifests(name: &str) -> bool {
     match path.is_dir() {
         true => files_below(path).is_ok_and(|found| found.is_empty()),
         false => {
-            let is_manifest = |text: String| Content::of(&text) == Content::Manifest;
+            let is_manifest = |text: String| Content::detect(&text) == Content::Manifest;
             is_yaml(path) && input_file::read(path).is_ok_and(is_manifest)
         }
     }
@@ -473,7 +473,7 @@ fn embedded() -> Vec<Fixture> {
             continue;
         }
         let Some(text) = FIXTURES.text(path) else { continue };
-        if Content::of(&text) == Content::Scenario {
+        if Content::detect(&text) == Content::Scenario {
             let (id, path) = (id_of(below), format!("{FOLDER}/{path}"));
             found.push(Fixture { id, path, text: Text::Embedded(text.into()) });
         }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{
-    Format, ReleaseOrCheckoutArgs, ShardArgs, of_kubernetes, program_and_engine, workers,
+    Format, ReleaseOrCheckoutArgs, ShardArgs, check_runs_hpas, program_and_engine, workers,
 };
 use super::doctor::check_writable;
 use super::failure::Failure;
@@ -86,8 +86,8 @@ impl FromStr for AnyArea {
         match text {
             "vpa" => Ok(AnyArea::Vpa),
             area => {
-                let of_hpas = area.parse().map(AnyArea::Hpa);
-                of_hpas.map_err(|error| format!("{error}, and vpa (the VPA recommender)"))
+                let hpa_area = area.parse().map(AnyArea::Hpa);
+                hpa_area.map_err(|error| format!("{error}, and vpa (the VPA recommender)"))
             }
         }
     }
@@ -96,8 +96,8 @@ impl FromStr for AnyArea {
 impl Args {
     /// Returns true if the recommender is tested: by its area, or by one of its releases.
     fn is_vpa(&self) -> bool {
-        let of_release = matches!(self.release.release, Some(AnyRelease::Vpa(_)));
-        self.areas.as_slice() == [AnyArea::Vpa] || (of_release && self.areas.is_empty())
+        let has_vpa_release = matches!(self.release.release, Some(AnyRelease::Vpa(_)));
+        self.areas.as_slice() == [AnyArea::Vpa] || (has_vpa_release && self.areas.is_empty())
     }
 
     /// Returns true if the model is run against itself.
@@ -151,7 +151,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let areas = args.hpa_areas()?;
     let (other, program) = (args.engine == EngineName::Model, args.program.is_some());
     let checkout = args.release.local.open(other, program)?;
-    of_kubernetes(checkout.as_ref())?;
+    check_runs_hpas(checkout.as_ref())?;
     let release = args.release.release(checkout.as_ref())?;
     let stop = CancellationToken::new();
     let engine = engine(args, release, checkout.as_ref(), &stop)?;

@@ -45,7 +45,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(scenario: AnyFixture) -> Listed {
+    fn new(scenario: AnyFixture) -> Listed {
         macro_rules! listed {
             ($scenario:ident) => {
                 Listed {
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut invalid = Vec::new();
     for fixture in &selected {
         match fixture.parse_any() {
-            Ok(scenario) => scenarios.push(Listed::of(scenario)),
+            Ok(scenario) => scenarios.push(Listed::new(scenario)),
             Err(failure) => invalid.push(failure.problem.what),
         }
     }

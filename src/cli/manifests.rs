@@ -234,8 +234,8 @@ impl ManifestArgs {
             ("--until", self.until.is_some()),
         ];
         let given = given.into_iter().find_map(|(flag, given)| given.then(|| flag.to_owned()));
-        let of_controller = || Some(format!("--{}", self.controller.flags.first()?));
-        match given.or_else(of_controller) {
+        let own_flag = || Some(format!("--{}", self.controller.flags.first()?));
+        match given.or_else(own_flag) {
             None => Ok(()),
             Some(flag) => Err(requires_manifests(&flag, names)),
         }
@@ -420,9 +420,9 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
     let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
     let (id, line) = (draft.name.clone(), draft.line);
     // The user never sees the text of a draft, so its line numbers are left out.
-    let notes = |of_scenario: &[Diagnostic]| {
-        let of_scenario = of_scenario.iter().map(|note| note.what.clone());
-        draft.notes.iter().cloned().chain(of_scenario).map(Diagnostic::new).collect()
+    let notes = |reading_notes: &[Diagnostic]| {
+        let reading_notes = reading_notes.iter().map(|note| note.what.clone());
+        draft.notes.iter().cloned().chain(reading_notes).map(Diagnostic::new).collect()
     };
     Ok(match scenario {
         AnyScenario::Hpa(scenario) => {

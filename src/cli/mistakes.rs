@@ -19,7 +19,7 @@ pub(super) fn with_hint(mut error: clap::Error, arguments: &[String]) -> clap::E
         }
         ErrorKind::UnknownArgument if matches!(&*wrong, "-n" | "--namespace") => {
             let reads_manifests = |it: &String| COMMANDS.contains(&it.as_str());
-            arguments.iter().any(reads_manifests).then(|| of_namespace(arguments))
+            arguments.iter().any(reads_manifests).then(|| namespace_hint(arguments))
         }
         _ => None,
     };
@@ -40,7 +40,7 @@ fn several_files(arguments: &[String]) -> Option<String> {
 }
 
 /// The hint for `-n prod`.
-fn of_namespace(arguments: &[String]) -> String {
+fn namespace_hint(arguments: &[String]) -> String {
     let is_option = |it: &String| matches!(it.as_str(), "-n" | "--namespace");
     let value = arguments.iter().position(is_option).and_then(|at| arguments.get(at + 1));
     let namespace = value.filter(|it| !it.starts_with('-')).map_or("NAMESPACE", String::as_str);
@@ -57,7 +57,7 @@ mod tests {
         let hint = several_files(&arguments("predict -f a.yaml b.yaml --load cpu=1"));
         assert_eq!(hint.as_deref(), Some("to name several files, repeat -f: -f a.yaml -f b.yaml"));
         assert_eq!(several_files(&arguments("predict a.yaml -f b.yaml")), None);
-        let hint = of_namespace(&arguments("predict -f a.yaml -n prod"));
+        let hint = namespace_hint(&arguments("predict -f a.yaml -n prod"));
         assert!(hint.contains("--hpa 'prod/*'"), "{hint}");
     }
 }

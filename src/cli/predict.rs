@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::args::{Format, OneAnyRelease, Source, of_hpa, of_vpa};
+use super::args::{Format, OneAnyRelease, Source, hpa_release, vpa_release};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut files = Files {
         has_output: false,
         html: args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?,
-        page: Predictions::of(scenarios.len()),
+        page: Predictions::new(scenarios.len()),
         csv: args.csv.as_deref().map(|path| ReportFile::open("--csv", path)).transpose()?,
     };
     left_out.into_iter().for_each(|note| files.page.note(note));
@@ -112,7 +112,7 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
     for scenario in scenarios {
         let ended = match scenario {
             AnyFixture::Hpa(scenario) => {
-                let release = of_hpa(given(AnyRelease::Kubernetes(Release::NEWEST)));
+                let release = hpa_release(given(AnyRelease::Kubernetes(Release::NEWEST)));
                 let release = release.map_err(|failure| match &scenario.vpa {
                     Some(_) => failure.hint(VPA_RELEASE),
                     None => failure,
@@ -131,13 +131,13 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
                 }
             }
             AnyFixture::Vpa(scenario) => {
-                let release = of_vpa(given(AnyRelease::Vpa(VpaRelease::NEWEST)))?;
+                let release = vpa_release(given(AnyRelease::Vpa(VpaRelease::NEWEST)))?;
                 let run = predicted_recommender_run(scenario, release);
                 predict(args, &Predicted::vpa(scenario, &run, release), several, files)?
             }
         };
         match ended {
-            Ended::Completely(of_scenario) => code = code.max(of_scenario),
+            Ended::Completely(exit_code) => code = code.max(exit_code),
             Ended::Early(failure) => failures.push(failure),
         }
     }

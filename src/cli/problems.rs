@@ -32,7 +32,7 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn of(problem: &'a Diagnostic) -> Message<'a> {
+    fn new(problem: &'a Diagnostic) -> Message<'a> {
         Message { what: &problem.what, hint: problem.hint.as_ref() }
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn folded(errors: &[Error]) -> String {
                 None => (1, 1),
             };
             let location = ProblemLocation { file, line, column };
-            let message = Message::of(problem);
+            let message = Message::new(problem);
             let index = *indices.entry(message).or_insert(all.len());
             if index == all.len() {
                 all.push(Folded { message, locations: Vec::new() });

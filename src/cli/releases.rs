@@ -52,9 +52,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let read = fixtures.all().iter().map(|it| traces.read(&it.id).unwrap_or_default());
     // The releases of the VPA have other numbers.
     let is_vpa = |it: &Vec<Recording>| it.iter().any(|it| it.header.engine == recommender::ENGINE);
-    let (of_vpas, read): (Vec<_>, Vec<_>) = read.partition(is_vpa);
-    let vpa_rows: Vec<VpaRow> =
-        VpaRelease::supported().rev().map(|release| VpaRow::of(release, &of_vpas)).collect();
+    let (vpa_recordings, read): (Vec<_>, Vec<_>) = read.partition(is_vpa);
+    let vpa_rows: Vec<VpaRow> = VpaRelease::supported()
+        .rev()
+        .map(|release| VpaRow::new(release, &vpa_recordings))
+        .collect();
     let mut rows = Vec::new();
     for release in Release::supported().rev() {
         let runs = read.iter().filter(|recordings| recorded_on(recordings, release).is_some());
@@ -98,7 +100,7 @@ struct VpaRow {
 }
 
 impl VpaRow {
-    fn of(release: VpaRelease, recordings: &[Vec<Recording>]) -> VpaRow {
+    fn new(release: VpaRelease, recordings: &[Vec<Recording>]) -> VpaRow {
         let recorded = recordings.iter().filter(|it| recorded_on(it, release).is_some());
         VpaRow {
             release,

@@ -261,13 +261,13 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             "running {origin}; to run the scenarios in this folder: kube-lockstep run .\n"
         ));
     }
-    let (of_vpa, of_hpa) = match &checkout {
+    let (checkout_vpa, checkout_hpa) = match &checkout {
         Some(checkout) if checkout.has_recommender() => (Some(checkout), None),
         other => (None, other.as_ref()),
     };
-    let recommenders = args.releases.vpa_with(of_vpa)?;
+    let recommenders = args.releases.vpa_with(checkout_vpa)?;
     let scenarios = scenarios(args, engine, &fixtures, checkout.as_ref())?;
-    let releases = args.releases.releases(of_hpa)?;
+    let releases = args.releases.releases(checkout_hpa)?;
     let mut plan = Plan::new(scenarios.hpa, engine, releases);
     plan.recommender = RecommenderPlan { scenarios: scenarios.vpa, releases: recommenders };
     plan.jobs = match args.jobs {

@@ -181,7 +181,7 @@ impl Field {
 
 impl Setting {
     /// Reads the argument of `--manifest`.
-    pub(super) fn of_manifest(text: &str) -> Result<Setting, String> {
+    pub(super) fn parse_manifest(text: &str) -> Result<Setting, String> {
         let named = text.split_once(':').filter(|_| !Path::new(text).exists());
         let (name, path) = named.map_or((text, text), |(name, path)| (name, path.trim_start()));
         let manifest =

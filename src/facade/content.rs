@@ -14,7 +14,7 @@ pub enum Content {
 
 impl Content {
     /// The content of a text, which need not be valid YAML.
-    pub fn of(text: &str) -> Content {
+    pub fn detect(text: &str) -> Content {
         const FIELDS: [&str; 10] = [
             "requirement",
             "hpa",
@@ -59,17 +59,17 @@ mod tests {
     #[test]
     fn objects_of_the_api_and_files_of_other_tools_are_not_scenarios() {
         let scenario = "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\n";
-        assert_eq!(Content::of(scenario), Content::Scenario);
+        assert_eq!(Content::detect(scenario), Content::Scenario);
         let manifest = "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n";
         let manifests = [
             &format!("{manifest}  kind: Scenario\n"),
             "---\nkind: List\napiVersion: v1\nitems: []\n",
         ];
         for text in manifests {
-            assert_eq!(Content::of(text), Content::Manifest, "{text}");
+            assert_eq!(Content::detect(text), Content::Manifest, "{text}");
         }
         for text in ["on: push\njobs: {}\n", "replicas: 3\nmetrics: {enabled: true}\n", ""] {
-            assert_eq!(Content::of(text), Content::Other, "{text}");
+            assert_eq!(Content::detect(text), Content::Other, "{text}");
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
             "requirement: it scales\nuntil: 5m\n",
             "a text without fields",
         ] {
-            assert_eq!(Content::of(text), Content::Scenario, "{text}");
+            assert_eq!(Content::detect(text), Content::Scenario, "{text}");
         }
     }
 }

@@ -144,7 +144,7 @@ impl Suite {
         paths.retain(|path| glob_match(&self.glob, &*slashes(below(path))));
         // A file that can't be read gives an error when it is parsed.
         paths.retain(|path| {
-            input_file::read(path).map_or(true, |text| Content::of(&text) == Content::Scenario)
+            input_file::read(path).map_or(true, |text| Content::detect(&text) == Content::Scenario)
         });
         paths.sort();
         if paths.is_empty() {

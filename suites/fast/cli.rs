@@ -324,8 +324,8 @@ fn diff_shows_the_first_tick_that_differs_and_the_row_that_explains_it() {
     assert!(rows.starts_with(&format!("{heading}  1.33  ")), "{rows}");
     assert!(rows.contains(" scenarios, for example "), "{rows}");
     assert_eq!(ending.matches("`tolerance` is not supported on 1.32 (").count(), 1, "{ending}");
-    let of_vpas = ["diff", "--from", "vpa-1.7", "--to", "vpa-1.8", "--format", "markdown"];
-    let text = stdout(&kube_lockstep(&of_vpas).assert().code(0));
+    let diff = ["diff", "--from", "vpa-1.7", "--to", "vpa-1.8", "--format", "markdown"];
+    let text = stdout(&kube_lockstep(&diff).assert().code(0));
     let row = "\n## vpa-1.8: OOM kills and samples of a pod that was deleted since the last run";
     assert!(text.starts_with("# From vpa-1.7 to vpa-1.8\n") && text.contains(row), "{text}");
     assert!(text.contains("\n- `vpa/oom/an-oom-kill-of-a-deleted-pod`, tick 3 "), "{text}");

@@ -405,8 +405,8 @@ fn each_rule_is_shown_by_its_fixtures() {
     let rules = read_rules(&read(RULES)).unwrap_or_else(|error| panic!("{RULES}: {error}"));
     let mut problems = check(RULES, &rules, &fixtures);
     let findings = read(FINDINGS);
-    let (of_hpas, _) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
-    problems.extend(check_findings(of_hpas, &fixtures));
+    let (hpa_findings, _) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
+    problems.extend(check_findings(hpa_findings, &fixtures));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     support::assert_generated(PAGE, &page(&rules, &fixtures));
 }
@@ -474,8 +474,8 @@ fn each_reason_and_error_is_recorded_on_each_group_of_releases() {
     let mut problems = Vec::new();
     for name in GROUPS {
         let release: Release = name.parse().expect("a release");
-        let of_release = listed.iter().filter(|absent| absent.is_of(release));
-        let explained: BTreeSet<String> = of_release.flat_map(|it| it.items.clone()).collect();
+        let absent = listed.iter().filter(|absent| absent.is_of(release));
+        let explained: BTreeSet<String> = absent.flat_map(|it| it.items.clone()).collect();
         let absent = absent_on(release, &scenarios);
         let missing = absent.difference(&explained);
         problems.extend(missing.map(|item| format!("{release}: no trace shows {item}")));
@@ -500,8 +500,8 @@ fn each_rule_of_the_recommender_is_shown_by_its_fixtures() {
         }
     }
     let findings = read(FINDINGS);
-    let (_, of_vpas) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
-    problems.extend(check_findings(of_vpas, &fixtures));
+    let (_, vpa_findings) = findings.split_once(VPA_FINDINGS).expect("a section about the VPA");
+    problems.extend(check_findings(vpa_findings, &fixtures));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     support::assert_generated(RECOMMENDER_PAGE, &recommender_page(&rules, &fixtures));
 }

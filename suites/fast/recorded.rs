@@ -105,9 +105,9 @@ fn each_recorded_file_is_a_trace_of_a_fixture() {
     let mut files = BTreeSet::new();
     collect(&traces(), &traces(), &mut files);
     let scenarios: Vec<_> = support::fixtures().iter().map(|path| support::load(path)).collect();
-    let of_hpas = scenarios.iter().map(|scenario| (scenario.id.clone(), "upstream"));
+    let hpa_traces = scenarios.iter().map(|scenario| (scenario.id.clone(), "upstream"));
     let beside = scenarios.iter().filter_map(|scenario| recording::id_of_recommender(scenario));
-    for (id, engine) in of_hpas.chain(beside.map(|id| (id, "recommender"))) {
+    for (id, engine) in hpa_traces.chain(beside.map(|id| (id, "recommender"))) {
         let recordings = Traces::Folder(traces()).read(&id).unwrap_or_else(|why| panic!("{why}"));
         assert!(!recordings.is_empty(), "{id} is not recorded; run `cargo xtask record {id}`");
         let path = recorded::path(&id);

@@ -39,16 +39,18 @@ fn refused(path: &PathBuf) -> BTreeSet<String> {
     let read = |_: &str| Err("there is no other file".into());
     match draft(&files, &DraftOptions::default(), &read) {
         Err(DraftError::Invalid(error)) => {
-            let of_webhook = |what: &str| what.starts_with("the VPA's admission webhook rejects");
-            let of_server = error.problems.iter().filter(|problem| !of_webhook(&problem.what));
-            let of_server = of_server.map(|problem| {
+            let is_from_webhook =
+                |what: &str| what.starts_with("the VPA's admission webhook rejects");
+            let server_problems =
+                error.problems.iter().filter(|problem| !is_from_webhook(&problem.what));
+            let server_problems = server_problems.map(|problem| {
                 let place = problem.place.as_ref().expect("a position");
                 assert!(place.line > 0 && place.column > 0, "{problem:?} has a position");
                 let (_, message) = problem.what.split_once(": ").unwrap_or_default();
                 assert!(problem.what.starts_with("the API server rejects this"), "{error}");
                 message.to_owned()
             });
-            of_server.collect()
+            server_problems.collect()
         }
         other => panic!("{}: {other:?}", path.display()),
     }

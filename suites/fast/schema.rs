@@ -316,8 +316,8 @@ fn the_schemas_in_the_repository_are_up_to_date() {
 #[test]
 fn the_references_of_fields_are_up_to_date() {
     let pages = [
-        ("docs/scenario-fields.md", fields::of_scenarios(&kube_lockstep_scenario::schema())),
-        ("docs/protocol-fields.md", fields::of_protocol(&protocol::schema())),
+        ("docs/scenario-fields.md", fields::scenario_fields(&kube_lockstep_scenario::schema())),
+        ("docs/protocol-fields.md", fields::protocol_fields(&protocol::schema())),
     ];
     for (name, page) in pages {
         support::assert_generated(name, &page);

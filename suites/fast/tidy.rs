@@ -271,8 +271,8 @@ fn go_functions_have_at_most_70_lines() {
 #[test]
 fn functions_have_no_tuple_parameters() {
     let functions = functions();
-    let of_product = functions.iter().filter(|function| !function.outline.is_test);
-    let tuples = of_product.filter(|function| function.outline.tuple_parameters > 0);
+    let product = functions.iter().filter(|function| !function.outline.is_test);
+    let tuples = product.filter(|function| function.outline.tuple_parameters > 0);
     assert_only_known(&tuples.collect::<Vec<_>>(), "has a tuple parameter", KNOWN_TUPLE_PARAMETERS);
 }
 
@@ -292,7 +292,7 @@ trait T {
 fn helper() {}
 impl T for u8 {
     #[cfg(test)]
-    fn of_tests() {}
+    fn in_tests() {}
     fn no_body(_: (u8, u8)) {}
 }
 #[cfg(not(test))]
@@ -313,7 +313,7 @@ fn last() {}
         ("inner", 2, 1, 1, false),
         ("body", 6, 3, 0, false),
         ("helper", 11, 1, 0, true),
-        ("of_tests", 14, 1, 0, true),
+        ("in_tests", 14, 1, 0, true),
         ("no_body", 15, 1, 1, false),
         ("product", 18, 1, 0, false),
         ("a_test", 22, 1, 0, true),

@@ -514,9 +514,9 @@ fn run(
 
 /// Forwards requests to an engine, and its answers with an alteration.
 fn proxy(name: &str, engine: &str) -> Result<ExitCode, Box<dyn Error>> {
-    let of_alteration = ALTERATIONS.iter().find(|it| it.name == name).map(|it| it.alter);
-    let of_breach = BREACHES.iter().find(|it| it.name == name).map(|it| it.alter);
-    let alter = of_alteration.or(of_breach);
+    let alteration = ALTERATIONS.iter().find(|it| it.name == name).map(|it| it.alter);
+    let breach = BREACHES.iter().find(|it| it.name == name).map(|it| it.alter);
+    let alter = alteration.or(breach);
     let mut child = Command::new(engine).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut requests = child.stdin.take().ok_or("no standard input")?;
     let forwarding = thread::spawn(move || io::copy(&mut io::stdin(), &mut requests));

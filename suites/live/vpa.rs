@@ -94,8 +94,8 @@ fn scenarios_reach_everything() -> Result<(), Failed> {
         assert!(findings.is_empty() && summary.ticks >= 40_000, "{summary:?}");
         summary.coverage
     };
-    let of_newest = run(VpaRelease::NEWEST);
-    for CoverageGroup { group, reached, never } in &of_newest {
+    let newest = run(VpaRelease::NEWEST);
+    for CoverageGroup { group, reached, never } in &newest {
         let most = if group == "flags" { 3 } else { 0 };
         assert!(!reached.is_empty() && never.len() <= most, "{group}: {never:?}");
     }
@@ -104,7 +104,7 @@ fn scenarios_reach_everything() -> Result<(), Failed> {
         let group = coverage.iter().find(|group| group.group == "flags");
         group.map_or(0, |group| group.reached.len() + group.never.len())
     };
-    assert!(flags(&run(VpaRelease::OLDEST)) < flags(&of_newest));
+    assert!(flags(&run(VpaRelease::OLDEST)) < flags(&newest));
     Ok(())
 }
 

@@ -53,5 +53,5 @@ pub fn remove(image: &str) -> Result<bool, EngineError> {
 }
 
 fn runtime(name: &Arc<str>) -> Result<Runtime, EngineError> {
-    runtime::of_engine(name, Threads::Caller)
+    runtime::for_engine(name, Threads::Caller)
 }

@@ -73,12 +73,12 @@ impl Running {
     /// If a component exits or is not ready in time.
     pub fn start(program: &Path, options: &Options) -> Result<Running, EngineError> {
         let name: Arc<str> = NAME.into();
-        let runtime = runtime::of_engine(&name, Threads::Background(1))?;
+        let runtime = runtime::for_engine(&name, Threads::Background(1))?;
         let settings = Settings {
             gates: options.gates.clone(),
             hpa_controller: !options.without_hpa_controller,
             api_server: options.api_server.clone(),
-            ..Settings::of(options.flags)
+            ..Settings::new(options.flags)
         };
         let started = runtime.block_on(ControlPlane::start(&name, program, &settings));
         let (control_plane, _) = started?;

@@ -49,7 +49,7 @@ pub fn clean(cluster: &ExistingCluster) -> Result<Vec<String>, EngineError> {
 }
 
 fn runtime() -> Result<Runtime, EngineError> {
-    runtime::of_engine(&NAME.into(), Threads::Caller)
+    runtime::for_engine(&NAME.into(), Threads::Caller)
 }
 
 fn broken(why: String) -> EngineError {

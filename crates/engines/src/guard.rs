@@ -43,7 +43,7 @@ pub(crate) const NO_COMMAND: i32 = 127;
 pub fn shell<A: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = A>) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "guard"]).args(args);
-    process_group::of_its_own(&mut shell);
+    process_group::in_own_group(&mut shell);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     shell
 }

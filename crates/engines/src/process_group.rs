@@ -7,7 +7,7 @@
 pub const SYSTEMS: &str = "Linux or macOS";
 
 pub use self::system::terminate;
-pub use self::system::{exited, kill, of_its_own};
+pub use self::system::{exited, in_own_group, kill};
 
 #[cfg(unix)]
 mod system {
@@ -25,7 +25,7 @@ mod system {
     const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
     /// Starts the program in a process group of its own, which does not receive Ctrl-C.
-    pub fn of_its_own(command: &mut Command) -> &mut Command {
+    pub fn in_own_group(command: &mut Command) -> &mut Command {
         command.process_group(0)
     }
 
@@ -70,7 +70,7 @@ mod system {
     use std::process::Command;
 
     /// Has no effect: there are no process groups.
-    pub fn of_its_own(command: &mut Command) -> &mut Command {
+    pub fn in_own_group(command: &mut Command) -> &mut Command {
         command
     }
 

@@ -144,7 +144,7 @@ impl Traces {
     ///
     /// # Errors
     /// If there is none, or it belongs to another version of the scenario.
-    pub fn of_scenario(
+    pub fn recording(
         &self,
         id: &str,
         hash: &str,
@@ -183,7 +183,7 @@ impl Traces {
         release: MinorVersion,
         name: impl fmt::Display,
     ) -> Option<String> {
-        // `of_scenario` reports traces that can't be read.
+        // `recording` reports traces that can't be read.
         let headers = self.headers(id).ok()?;
         let mut headers = headers.iter();
         let is_recorded = headers.clone().any(|header| header.hash == hash);
@@ -279,7 +279,7 @@ impl Engine for Recorded {
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
         let release = self.release.to_string();
         let Scenario { id, hash, .. } = scenario;
-        let recording = self.traces.of_scenario(id, hash, self.release, &release)?;
+        let recording = self.traces.recording(id, hash, self.release, &release)?;
         let trace = recording.trace().map_err(broken)?;
         Ok(Box::new(RecordedSession {
             trace,
@@ -403,7 +403,7 @@ impl Engine<Vpa> for RecordedRecommender {
     ) -> Result<Box<dyn Session<Vpa> + 'a>, EngineError> {
         let VpaScenario { id, hash, until, .. } = &*scenario.scenario;
         let name = self.hpa.map_or_else(|| self.release.to_string(), |hpa| hpa.to_string());
-        let recording = self.traces.of_scenario(id, hash, self.key(), &name)?;
+        let recording = self.traces.recording(id, hash, self.key(), &name)?;
         let trace = recording.recommender_trace().map_err(broken)?;
         let mut entries = VecDeque::from(trace.entries);
         let log = start(&mut entries)?;

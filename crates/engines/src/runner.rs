@@ -96,7 +96,7 @@ metrics: {resource: [{name: cpu, perPod: 500m}]}
 until: 3m
 ";
 
-    fn of_vpa(name: &str, text: &str) -> Arc<VpaScenario> {
+    fn vpa_scenario(name: &str, text: &str) -> Arc<VpaScenario> {
         let none = |_: &str| Err("there is no other file".into());
         match parse_any(&format!("{name}.yaml"), text, &none).expect("a valid scenario") {
             AnyScenario::Vpa(scenario) => Arc::new(*scenario),
@@ -113,7 +113,10 @@ until: 3m
             Plan::new(vec![scenario(WEB)], EngineChoice::Model, Releases::only(Release::NEWEST));
         plan.releases_are_default = true;
         plan.recommender = RecommenderPlan {
-            scenarios: vec![of_vpa("old", &format!("{VPA}{expect}")), of_vpa("any", VPA)],
+            scenarios: vec![
+                vpa_scenario("old", &format!("{VPA}{expect}")),
+                vpa_scenario("any", VPA),
+            ],
             releases: vec![oldest, VpaRelease::NEWEST],
         };
         plan

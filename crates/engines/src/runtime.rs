@@ -37,7 +37,7 @@ pub fn start(threads: Threads) -> Result<Runtime, String> {
 ///
 /// # Errors
 /// If a thread can't be started.
-pub fn of_engine(name: &Arc<str>, threads: Threads) -> Result<Runtime, EngineError> {
+pub fn for_engine(name: &Arc<str>, threads: Threads) -> Result<Runtime, EngineError> {
     start(threads).map_err(|why| EngineError::Broken {
         engine: name.clone(),
         why,

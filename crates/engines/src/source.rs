@@ -99,7 +99,7 @@ impl VirtualTimeKind for Hpa {
     fn hosted(host: &Host, release: Release) -> Box<dyn Engine> {
         let Host { program, name, is_checkout, limits } = host.clone();
         let engine = match is_checkout {
-            true => Upstream::of_checkout(program, name, release),
+            true => Upstream::from_checkout(program, name, release),
             false => Upstream::new(program, release).called(name),
         };
         Box::new(engine.with_time_limit(limits.answer).with_builds(limits.builds))
@@ -129,7 +129,7 @@ impl VirtualTimeKind for Vpa {
     fn hosted(host: &Host, release: VpaRelease) -> Box<dyn Engine<Vpa>> {
         let Host { program, name, is_checkout, limits } = host.clone();
         let engine = match is_checkout {
-            true => UpstreamRecommender::of_checkout(program, name, release),
+            true => UpstreamRecommender::from_checkout(program, name, release),
             false => UpstreamRecommender::new(program, release),
         };
         Box::new(engine.with_time_limit(limits.answer))

@@ -104,10 +104,10 @@ impl Coverage {
             self.count(ItemGroup::Events, event.reason.as_str());
         }
         for read in seen.reads().filter(|read| read.error().is_some()) {
-            let of_metrics = read.is_metric_query();
+            let is_metric_query = read.is_metric_query();
             self.count(
                 ItemGroup::Writes,
-                if of_metrics { "metrics-unreadable" } else { "scale-unreadable" },
+                if is_metric_query { "metrics-unreadable" } else { "scale-unreadable" },
             );
         }
         let writes = seen.scale_writes();

@@ -57,7 +57,7 @@ pub trait Fuzzed: ControllerKind {
     ) -> (Outcome, Vec<i32>);
 
     /// Adds the counts of a scenario.
-    fn merge(coverage: &mut Self::Coverage, of_scenario: &Self::Coverage);
+    fn merge(coverage: &mut Self::Coverage, found: &Self::Coverage);
 
     /// The groups of items, for a report.
     fn groups(coverage: &Self::Coverage) -> Vec<CoverageGroup>;
@@ -133,8 +133,8 @@ impl Fuzzed for Hpa {
         (outcome, replicas)
     }
 
-    fn merge(coverage: &mut Coverage, of_scenario: &Coverage) {
-        coverage.merge(of_scenario);
+    fn merge(coverage: &mut Coverage, found: &Coverage) {
+        coverage.merge(found);
     }
 
     fn groups(coverage: &Coverage) -> Vec<CoverageGroup> {
@@ -206,8 +206,8 @@ impl Fuzzed for Vpa {
         (run_recommender(scenario, engine, known), Vec::new())
     }
 
-    fn merge(coverage: &mut RecommenderCoverage, of_scenario: &RecommenderCoverage) {
-        coverage.merge(of_scenario);
+    fn merge(coverage: &mut RecommenderCoverage, found: &RecommenderCoverage) {
+        coverage.merge(found);
     }
 
     fn groups(coverage: &RecommenderCoverage) -> Vec<CoverageGroup> {

@@ -194,7 +194,7 @@ enum FailureFigures {
 }
 
 impl FailureFigures {
-    fn of(failure: &Failure) -> Option<FailureFigures> {
+    fn new(failure: &Failure) -> Option<FailureFigures> {
         let failed = match failure {
             Failure::Panic(message) => {
                 return Some(FailureFigures::Panic { panic: message.clone() });
@@ -227,7 +227,7 @@ pub fn finding_json<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) ->
         file: path.to_owned(),
         cut_short: found.cut_short,
         replay: kube_lockstep_report::replay(path, &setting.setting),
-        failure: FailureFigures::of(&found.failure),
+        failure: FailureFigures::new(&found.failure),
     };
     json!(FindingLine { found })
 }
@@ -383,7 +383,7 @@ struct Group {
 }
 
 impl SummaryFigures {
-    pub(crate) fn of(summary: &FuzzSummary, setting: &FuzzSetting) -> SummaryFigures {
+    pub(crate) fn new(summary: &FuzzSummary, setting: &FuzzSetting) -> SummaryFigures {
         let group = |group: &CoverageGroup| {
             let reached = group.reached.iter().map(|(name, count)| (name.as_str().into(), *count));
             let reached = Entries(reached.collect());
@@ -431,7 +431,7 @@ impl SummaryFigures {
 /// [`summary`] for programs.
 #[must_use]
 pub fn summary_json(figures: &FuzzSummary, setting: &FuzzSetting) -> Value {
-    json!(SummaryLine { summary: SummaryFigures::of(figures, setting) })
+    json!(SummaryLine { summary: SummaryFigures::new(figures, setting) })
 }
 
 /// Writes a value as a line.

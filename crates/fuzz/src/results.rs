@@ -35,7 +35,7 @@ pub struct FuzzPart {
 /// Returns true if a file contains results of the fuzzer.
 #[must_use]
 pub fn is_fuzz_result(text: &str) -> bool {
-    numbered(text).next().is_some_and(|(_, line)| LineKind::of(line).fuzz.is_some())
+    numbered(text).next().is_some_and(|(_, line)| LineKind::new(line).fuzz.is_some())
 }
 
 /// Reads a file of results of `fuzz`.
@@ -193,7 +193,7 @@ pub fn text(run: &FuzzRun, columns: usize) -> String {
 /// A merged run as JSON: one object per line, like an unsharded run.
 #[must_use]
 pub fn json(run: &FuzzRun) -> Vec<Value> {
-    let mut summary = SummaryFigures::of(&run.summary, &run.setting);
+    let mut summary = SummaryFigures::new(&run.summary, &run.setting);
     summary.missing.clone_from(&run.missing);
     let last = json!(SummaryLine { summary });
     let first = fuzz::first_json(&run.setting);

@@ -76,14 +76,14 @@ impl Group<'_> {
     }
 
     fn target(&self, object: Option<&Object>) -> DraftTarget {
-        let of_hpa = self
+        let first_hpa = self
             .hpas
             .first()
             .map(|Hpa { name, hpa, .. }| (&*hpa.target.kind, &*hpa.target.name, &name.namespace));
-        let of_vpa = self
+        let first_vpa = self
             .vpa
             .map(|Vpa { namespace, vpa, .. }| (&*vpa.target.kind, &*vpa.target.name, namespace));
-        let (kind, name, namespace) = of_hpa.or(of_vpa).unwrap_or(("", "", &None));
+        let (kind, name, namespace) = first_hpa.or(first_vpa).unwrap_or(("", "", &None));
         DraftTarget {
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -338,11 +338,11 @@ fn requirement(Group { hpas, vpa }: &Group<'_>) -> String {
     };
     let least = hpas.iter().map(|hpa| hpa.hpa.min_replicas).min().unwrap_or(1);
     let most = hpas.iter().map(|hpa| hpa.hpa.max_replicas).max().unwrap_or(1);
-    let of_vpa = vpa.map_or_else(String::new, |vpa| {
+    let vpa_text = vpa.map_or_else(String::new, |vpa| {
         format!(", and VPA {} sets the requests of its pods", vpa.vpa.name)
     });
     let (kind, name) = (&target.kind, &target.name);
-    format!("{subject} {verb} {kind} {name} from {least} to {most} replicas{of_vpa}.")
+    format!("{subject} {verb} {kind} {name} from {least} to {most} replicas{vpa_text}.")
 }
 
 #[cfg(test)]

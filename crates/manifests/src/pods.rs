@@ -191,8 +191,8 @@ impl Pods {
 
     /// The request of a pod in milli-units; or of one container.
     pub(crate) fn request(&self, resource: &str, container: Option<&str>) -> Option<i64> {
-        if let Some(of_pod) = self.requests.get(resource).filter(|_| container.is_none()) {
-            return Some(of_pod.milli());
+        if let Some(pod_value) = self.requests.get(resource).filter(|_| container.is_none()) {
+            return Some(pod_value.milli());
         }
         let containers = self.running().filter(|it| container.is_none_or(|name| *it.name == *name));
         let requests: Vec<i64> =
@@ -205,9 +205,9 @@ impl Pods {
     /// throttled. A pod has a limit if its manifest names one for the whole pod,
     /// or if all its containers have one.
     pub(crate) fn limit(&self, resource: &str, container: Option<&str>) -> Option<Quantity> {
-        let of_pod = self.limits.get(resource).map(Quantity::milli);
-        let of_containers = self.limit_of_containers(resource, container);
-        let limit = of_pod.into_iter().chain(of_containers).min();
+        let pod_value = self.limits.get(resource).map(Quantity::milli);
+        let container_limit = self.limit_of_containers(resource, container);
+        let limit = pod_value.into_iter().chain(container_limit).min();
         limit.filter(|_| resource == "cpu").map(|it| Quantity::from_milli(it, Format::DecimalSI))
     }
 
@@ -294,7 +294,7 @@ fn selector(object: &Object) -> Result<Option<String>, Error> {
         },
         false => decode(node, Nulls::Absent).map_err(failed)?,
     };
-    match Selector::of_label_selector(Some(&selector)) {
+    match Selector::from_label_selector(Some(&selector)) {
         Ok(selector) => Ok(Some(selector.to_string())),
         Err(error) => {
             Err(failed(Diagnostic::new(format!("not a valid selector: {error}")).at_node(node)))

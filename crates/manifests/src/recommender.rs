@@ -107,13 +107,13 @@ impl Vpa {
 
     /// Returns true if a container has a recommendation.
     fn is_on(&self, container: &str) -> bool {
-        let policy = self.vpa.policy.as_ref().and_then(|policy| policy.of_container(container));
+        let policy = self.vpa.policy.as_ref().and_then(|policy| policy.for_container(container));
         policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off)
     }
 
     /// Returns true if a container has a recommendation for a resource.
     fn controls(&self, container: &str, resource: &str) -> bool {
-        let policy = self.vpa.policy.as_ref().and_then(|policy| policy.of_container(container));
+        let policy = self.vpa.policy.as_ref().and_then(|policy| policy.for_container(container));
         let controlled = policy.and_then(|policy| policy.controlled_resources.as_ref());
         self.is_on(container) && controlled.is_none_or(|it| it.iter().any(|it| it == resource))
     }
@@ -266,13 +266,13 @@ fn notes_on_fields(vpa: &Vpa) -> impl Iterator<Item = String> {
     let per_vpa_config = vpa.vpa.gates.per_vpa_config.then_some(
         "the manifest requires the feature gate PerVPAConfig, which is on in this prediction",
     );
-    let of_gates = startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned);
+    let ignored_by_gates = startup_boost.into_iter().chain(per_vpa_config).map(str::to_owned);
     let status = vpa.has_status.then(|| {
         let name = &vpa.vpa.name;
         format!("the status of VPA {name} is ignored: at the start, there is no recommendation")
     });
     let repeated = vpa.vpa.policy.iter().flat_map(ResourcePolicy::repeated_names);
-    status.into_iter().chain(of_gates).chain(repeated.map(|name| {
+    status.into_iter().chain(ignored_by_gates).chain(repeated.map(|name| {
         let used = if name == "*" { "last" } else { "first" };
         format!("`containerPolicies` contains several policies of {name}; the VPA uses the {used}")
     }))

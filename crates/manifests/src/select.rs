@@ -137,8 +137,8 @@ pub(super) struct Values {
 impl Values {
     /// The names of loads and requests.
     pub(super) fn subjects(&self) -> impl Iterator<Item = &Subject> {
-        let of_loads = self.loads.iter().map(|load| &load.subject);
-        of_loads.chain(self.requests.iter().map(|request| &request.subject))
+        let loads = self.loads.iter().map(|load| &load.subject);
+        loads.chain(self.requests.iter().map(|request| &request.subject))
     }
 }
 
@@ -155,10 +155,10 @@ pub(super) fn find_autoscalers(
         hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(Vpa::full_name)).collect();
     let metrics: BTreeSet<&str> =
         hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
-    let of_loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));
-    let of_requests = values.requests.iter_mut();
-    let of_requests = of_requests.map(|request| ("--request", &mut request.subject));
-    for (flag, subject) in of_loads.chain(of_requests) {
+    let loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));
+    let requests = values.requests.iter_mut();
+    let requests = requests.map(|request| ("--request", &mut request.subject));
+    for (flag, subject) in loads.chain(requests) {
         let Some(hpa) = &subject.hpa else { continue };
         let whole = format!("{hpa}:{}", subject.name);
         let is_known = known.iter().any(|it| it.is(hpa));

@@ -145,11 +145,11 @@ fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -
         return DraftError::Options(Diagnostic::new(what).hint("leave it out"));
     }
     if metrics().any(|metric| same_name(&metric)) {
-        let of_name = subjects(metrics().filter(same_name).collect());
-        let of_name: Vec<&str> = of_name.iter().map(String::as_str).collect();
+        let same_name = subjects(metrics().filter(same_name).collect());
+        let same_name: Vec<&str> = same_name.iter().map(String::as_str).collect();
         let labels = Subject { labels: labels.clone(), ..Subject::default() };
         let what = format!("no HPA scales on {name} with the labels {labels}");
-        let hint = format!("the HPA has the metric {}", of_name.join(", "));
+        let hint = format!("the HPA has the metric {}", same_name.join(", "));
         return DraftError::Options(Diagnostic::new(what).hint(hint));
     }
     if hpas.is_empty() && has_vpa {

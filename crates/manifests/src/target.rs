@@ -57,10 +57,10 @@ impl Draft {
             return;
         }
         let is_scalable = |kind: &str| BUILT_IN.iter().any(|known| known.kind == kind);
-        let of_other_kind = others
+        let other_kind = others
             .iter()
             .find(|object| object.name() == target.name && is_scalable(&object.kind()));
-        if let Some(other) = of_other_kind {
+        if let Some(other) = other_kind {
             let (kind, place) = (other.kind(), other.place());
             missing.what.push_str(&format!(": did you mean {kind} {} ({place})?", target.name));
             return;
@@ -178,8 +178,8 @@ pub(super) fn check_containers(
     if pods.containers.is_empty() {
         return Ok(Vec::new());
     }
-    let of_hpas = values.subjects().filter(|it| it.hpa.is_some() && it.is_of(hpas));
-    let mut named = of_hpas.filter_map(|subject| subject.container.as_deref());
+    let subjects_of_hpas = values.subjects().filter(|it| it.hpa.is_some() && it.is_of(hpas));
+    let mut named = subjects_of_hpas.filter_map(|subject| subject.container.as_deref());
     match named.find(|container| known.iter().all(|it| it != container)) {
         None => Ok(known),
         Some(unknown) => Err(no_container(unknown, target, &known)),
@@ -198,8 +198,8 @@ pub(super) fn check_containers_of_all(drafts: &[Draft], values: &Values) -> Resu
     if drafts.iter().any(|draft| draft.target.containers.is_empty()) {
         return Ok(());
     }
-    let of_all = values.subjects().filter(|subject| subject.hpa.is_none());
-    let mut named = of_all.filter_map(|subject| subject.container.as_deref());
+    let shared_subjects = values.subjects().filter(|subject| subject.hpa.is_none());
+    let mut named = shared_subjects.filter_map(|subject| subject.container.as_deref());
     let exists = |container: &str| {
         drafts.iter().any(|draft| draft.target.containers.iter().any(|it| it == container))
     };
@@ -279,12 +279,12 @@ pub(super) fn fill_requests<'m>(
     pods: &mut Pods,
     metrics: impl Iterator<Item = &'m MetricSpec> + Clone,
 ) {
-    let of_pod = metrics.clone().filter_map(|it| it.resource.as_ref());
-    let of_pod = of_pod.filter(|it| !pods.requests.contains_key(&it.name));
-    let of_pod = of_pod.map(|it| (&it.name, &it.target, None));
-    let of_containers = metrics.filter_map(|it| it.container_resource.as_ref());
-    let of_containers = of_containers.map(|it| (&it.name, &it.target, Some(&it.container)));
-    for (resource, target, only) in of_pod.chain(of_containers) {
+    let pod_targets = metrics.clone().filter_map(|it| it.resource.as_ref());
+    let pod_targets = pod_targets.filter(|it| !pods.requests.contains_key(&it.name));
+    let pod_targets = pod_targets.map(|it| (&it.name, &it.target, None));
+    let container_targets = metrics.filter_map(|it| it.container_resource.as_ref());
+    let container_targets = container_targets.map(|it| (&it.name, &it.target, Some(&it.container)));
+    for (resource, target, only) in pod_targets.chain(container_targets) {
         let sidecars = pods.init_containers.iter_mut().filter(|init| init.sidecar);
         let containers = pods.containers.iter_mut().chain(sidecars);
         let is_needed = target.average_utilization.is_some();

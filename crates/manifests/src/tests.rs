@@ -109,11 +109,11 @@ fn a_container_uses_at_most_its_own_limit() {
         assert!(draft.missing.is_empty(), "{:?}", draft.missing);
         draft.to_yaml()
     };
-    let of_container = HPA.replace("type: Resource", "type: ContainerResource");
-    let of_container = of_container
+    let container_metric = HPA.replace("type: Resource", "type: ContainerResource");
+    let container_metric = container_metric
         .replace("resource: {name: cpu,", "containerResource: {container: app, name: cpu,");
     for load in ["cpu/app=total:8", "cpu=total:8"] {
-        let yaml = text(load, &of_container);
+        let yaml = text(load, &container_metric);
         assert!(yaml.contains("limit: \"1\""), "{load}: {yaml}");
     }
     // The other container has no limit.
@@ -121,7 +121,7 @@ fn a_container_uses_at_most_its_own_limit() {
     assert!(!text.contains("limit: \"1\""), "{text}");
     // A series of each pod is the usage of the container that the HPA scales on.
     let csv = |_: &str| Ok("time,web-0\n0,60\n15,60\n".to_owned());
-    let files = [file(&of_container), file(&deployment)];
+    let files = [file(&container_metric), file(&deployment)];
     let options = options(&["cpu=csv(load.csv,value=*,by=pod,unit=1%)"]);
     let drafts = draft(&files, &options, &csv).unwrap_or_else(|error| panic!("{error}"));
     let by_pod = drafts.list[0].to_yaml();
@@ -381,9 +381,9 @@ fn a_load_can_be_of_one_hpa() {
     let found = drafts(&manifests, &options(&["cpu=60%", "api:cpu=total:4"]));
     assert_eq!(usage(&found)[0], r#"{"name":"cpu","perPod":"300m"}"#);
     let request = "api:cpu=2".parse().expect("a request");
-    let of_api = DraftOptions { requests: vec![request], ..options(&["cpu=50%"]) };
+    let requested = DraftOptions { requests: vec![request], ..options(&["cpu=50%"]) };
     let expected = [r#"{"name":"cpu","perPod":"250m"}"#, r#"{"name":"cpu","perPod":"1000m"}"#];
-    assert_eq!(usage(&drafts(&manifests, &of_api)), expected);
+    assert_eq!(usage(&drafts(&manifests, &requested)), expected);
     let unknown = error(&manifests, &options(&["wep:cpu=4"]));
     assert_eq!(unknown, "--load wep:cpu: there is no HPA wep; did you mean `web`?");
 }
@@ -424,13 +424,13 @@ fn resources_of_the_whole_pod_are_known() {
     let own = "resources: {requests: {cpu: 500m}, limits: {cpu: '1', memory: 1Gi}}";
     let whole = "      resources: {requests: {cpu: 300m}, limits: {cpu: '2'}}\n";
     let containers = "      containers:\n";
-    let of_pod = DEPLOYMENT
+    let with_pod_request = DEPLOYMENT
         .replace(own, "resources: {}")
         .replace(containers, &format!("{whole}{containers}"));
-    let found = drafts(&[HPA, &of_pod], &options(&["cpu=total:8"]));
+    let found = drafts(&[HPA, &with_pod_request], &options(&["cpu=total:8"]));
     assert_eq!(usage(&found), [r#"{"name":"cpu","load":"8","limit":"2"}"#]);
     let example = DraftOptions { examples: true, ..options(&["cpu=total:8"]) };
-    let text = drafts(&[HPA, &of_pod], &example).list[0].to_yaml();
+    let text = drafts(&[HPA, &with_pod_request], &example).list[0].to_yaml();
     assert_eq!(text.matches("requests:").count(), 1, "{text}");
 }
 
@@ -653,17 +653,18 @@ fn a_load_without_a_container_is_that_of_the_only_one_without_a_load() {
 #[test]
 fn a_load_of_a_container_replaces_that_of_the_pods() {
     let two = format!("{DEPLOYMENT}{PROXY}");
-    let of_memory = HPA.replace("name: cpu", "name: memory");
-    let of_memory = of_memory.replace("{type: Utilization, averageUtilization: 50}", AVERAGE);
-    let of_containers = of_container("app");
+    let memory_metric = HPA.replace("name: cpu", "name: memory");
+    let memory_metric =
+        memory_metric.replace("{type: Utilization, averageUtilization: 50}", AVERAGE);
+    let container_metric = hpa_of_container("app");
     for (texts, loads, one, own) in [
         (&[HPA, &two][..], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
         (&[HPA, &two], ["cpu=400m", "cpu/app=300m"], "cpu", "cpu/app"),
         (&[HPA, &two], ["web:cpu=400m", "web:cpu/app=1"], "web:cpu", "web:cpu/app"),
-        (&[&of_containers, &two], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
+        (&[&container_metric, &two], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
         (&[HPA, DEPLOYMENT], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
         (&[VPA, DEPLOYMENT], ["cpu/app=300m", "cpu=400m"], "cpu", "cpu/app"),
-        (&[&of_memory, &two], ["memory/app=300Mi", "memory=400Mi"], "memory", "memory/app"),
+        (&[&memory_metric, &two], ["memory/app=300Mi", "memory=400Mi"], "memory", "memory/app"),
     ] {
         let expected = format!(
             "--load {one} has no use: --load {own} sets the usage of that container; name another \
@@ -1061,7 +1062,7 @@ fn the_pods_of_a_daemon_set_depend_on_the_nodes() {
 const PROXY: &str = "      - {name: proxy, image: p, resources: {requests: {cpu: 100m}}}\n";
 
 /// An HPA on the cpu of one container.
-fn of_container(name: &str) -> String {
+fn hpa_of_container(name: &str) -> String {
     HPA.replace("type: Resource", "type: ContainerResource").replace(
         "resource: {name: cpu,",
         &format!("containerResource: {{name: cpu, container: {name},"),
@@ -1079,10 +1080,10 @@ fn with_examples(texts: &[&str], loads: &[&str]) -> Draft {
 fn only_memory_may_rise_all_the_time() {
     let rows: String = (1..100).map(|it| format!("{},{it}\n", it * 15)).collect();
     let read = |_: &str| Ok(format!("time,value\n{rows}"));
-    let of_memory = HPA.replace("name: cpu", "name: memory");
+    let memory_metric = HPA.replace("name: cpu", "name: memory");
     for (hpa, load, has_note) in [
         (HPA, "cpu=csv(load.csv,unit=1m)", true),
-        (&of_memory, "memory=csv(load.csv,unit=1Mi)", false),
+        (&memory_metric, "memory=csv(load.csv,unit=1Mi)", false),
     ] {
         let with_request = DEPLOYMENT.replace("{cpu: 500m}", "{cpu: 500m, memory: 200Mi}");
         let files = [file(hpa), file(&with_request)];
@@ -1113,11 +1114,11 @@ fn a_table_is_not_a_manifest() {
 
 #[test]
 fn the_strategy_of_a_rollout_is_ignored_with_a_note() {
-    let of_rollout = |text: &str| {
+    let for_rollout = |text: &str| {
         let text = text.replace("apps/v1, kind: Deployment", "argoproj.io/v1alpha1, kind: Rollout");
         text.replace("apps/v1\nkind: Deployment", "argoproj.io/v1alpha1\nkind: Rollout")
     };
-    let rolling = of_rollout(DEPLOYMENT);
+    let rolling = for_rollout(DEPLOYMENT);
     let with = |strategy: &str| {
         rolling.replace("  replicas: 3\n", &format!("  replicas: 3\n  strategy: {strategy}\n"))
     };
@@ -1127,7 +1128,7 @@ fn the_strategy_of_a_rollout_is_ignored_with_a_note() {
         (rolling.clone(), None),
         (with("{}"), None),
     ] {
-        let drafts = drafts(&[&of_rollout(HPA), &rollout], &options(&["cpu=100m"]));
+        let drafts = drafts(&[&for_rollout(HPA), &rollout], &options(&["cpu=100m"]));
         let notes = &drafts.list[0].manifest_notes;
         let note = notes.iter().find(|note| note.what.contains("strategy"));
         let expected = expected.map(|strategy| {
@@ -1148,8 +1149,8 @@ fn the_status_of_a_cluster_is_ignored_with_a_note() {
         let loads = load.into_iter().take(1 + usize::from(texts[0].contains("Vertical"))).collect();
         let draft = drafts(texts, &DraftOptions { loads, ..DraftOptions::default() });
         let Draft { notes, manifest_notes, .. } = draft.list[0].clone();
-        let of_manifests = manifest_notes.into_iter().map(|note| note.what);
-        notes.into_iter().chain(of_manifests).filter(|it| it.contains("the status of")).collect()
+        let manifest_notes = manifest_notes.into_iter().map(|note| note.what);
+        notes.into_iter().chain(manifest_notes).filter(|it| it.contains("the status of")).collect()
     };
     let hpa =
         format!("{HPA}status: {{currentReplicas: 3, desiredReplicas: 5, currentMetrics: []}}\n");
@@ -1161,8 +1162,8 @@ fn the_status_of_a_cluster_is_ignored_with_a_note() {
     let both = vec![format!("the status of HPA web, Deployment web {rest}")];
     assert_eq!(notes(&[&hpa, &deployment]), both);
     assert_eq!(notes(&[HPA, &deployment]), [format!("the status of Deployment web {rest}")]);
-    let of_vpa = "the status of VPA web-vpa is ignored: at the start, there is no recommendation";
-    assert_eq!(notes(&[&vpa, DEPLOYMENT]), [of_vpa]);
+    let ignored = "the status of VPA web-vpa is ignored: at the start, there is no recommendation";
+    assert_eq!(notes(&[&vpa, DEPLOYMENT]), [ignored]);
     let generated = format!("{HPA}status: {{currentReplicas: 0, desiredReplicas: 0}}\n");
     assert_eq!(notes(&[&generated, &format!("{DEPLOYMENT}status: {{}}\n")]), none);
 }
@@ -1170,7 +1171,7 @@ fn the_status_of_a_cluster_is_ignored_with_a_note() {
 #[test]
 fn each_container_whose_load_is_refused_has_an_example() {
     let two = format!("{DEPLOYMENT}{PROXY}");
-    let hpa = of_container("app");
+    let hpa = hpa_of_container("app");
     let both = "{name: cpu, containers: {app: 300m, proxy: 300m}}";
     let proxy = "{name: cpu, containers: {proxy: 20m, app: 300m}}";
     let app = "{name: cpu, containers: {app: 20m, proxy: 300m}}";
@@ -1226,9 +1227,9 @@ fn only_the_container_of_a_metric_has_an_example_of_a_request() {
     let whole = deployment.replace("      containers:\n", whole);
     let without = |name: &str| format!("container {name} requests no cpu");
     for (hpa, deployment, expected) in [
-        (&of_container("app"), &deployment, None),
-        (&of_container("log"), &deployment, Some("log")),
-        (&of_container("log"), &whole, Some("log")),
+        (&hpa_of_container("app"), &deployment, None),
+        (&hpa_of_container("log"), &deployment, Some("log")),
+        (&hpa_of_container("log"), &whole, Some("log")),
         (&HPA.to_owned(), &deployment, Some("log")),
         (&HPA.to_owned(), &whole, None),
         (&HPA.to_owned(), &with_sidecar, Some("mesh")),
@@ -1253,10 +1254,10 @@ fn a_note_on_a_load_of_one_container_names_it() {
         assert_eq!(notes.len(), 1, "{notes:?}");
         notes[0].clone()
     };
-    let of_app = of_container("app");
+    let app_metric = hpa_of_container("app");
     let expected = "container app of each pod uses 80% of its cpu request however many pods";
     for load in ["cpu=80%", "cpu/app=80%"] {
-        let note = note(&of_app, load);
+        let note = note(&app_metric, load);
         assert!(note.starts_with(expected), "{load}: {note}");
     }
     let note = note(HPA, "cpu=80%");

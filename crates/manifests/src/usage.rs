@@ -63,21 +63,21 @@ impl Context<'_> {
 #[derive(Default)]
 struct Readers<'a> {
     /// The targets of the metrics of pods.
-    of_pod: Vec<&'a MetricTarget>,
+    pod_targets: Vec<&'a MetricTarget>,
     /// The containers of the metrics of containers, with their targets.
-    of_containers: Vec<(Arc<str>, Option<&'a MetricTarget>)>,
+    container_targets: Vec<(Arc<str>, Option<&'a MetricTarget>)>,
     /// True if a VPA reads the usage of the pods, but no HPA does.
     only_by_vpa: bool,
 }
 
 impl Readers<'_> {
     fn are_none(&self) -> bool {
-        self.of_pod.is_empty() && self.of_containers.is_empty() && !self.only_by_vpa
+        self.pod_targets.is_empty() && self.container_targets.is_empty() && !self.only_by_vpa
     }
 
     /// The container that has the usage of a pod, if the metrics name one.
     fn container(&self) -> Option<&Arc<str>> {
-        self.of_containers.first().map(|(container, _)| container)
+        self.container_targets.first().map(|(container, _)| container)
     }
 }
 
@@ -89,7 +89,7 @@ struct Found {
 
 impl Found {
     /// The value of the series that the selector matches: without labels, or with some.
-    fn of_series(self, metric: &MetricIdentifier) -> (Option<Signal>, Vec<Series>) {
+    fn selected_series(self, metric: &MetricIdentifier) -> (Option<Signal>, Vec<Series>) {
         let labels = required_labels(metric.selector.as_ref());
         match labels.is_empty() {
             true => (Some(self.signal), Vec::new()),
@@ -135,11 +135,11 @@ impl<'a> Usage<'a> {
         let mut readers = Readers::default();
         for metric in hpa_metrics {
             if let Some(source) = metric.resource.as_ref().filter(|it| *it.name == *resource) {
-                readers.of_pod.push(&source.target);
+                readers.pod_targets.push(&source.target);
             }
             let source = metric.container_resource.as_ref();
             if let Some(source) = source.filter(|it| *it.name == *resource) {
-                readers.of_containers.push((source.container.clone(), Some(&source.target)));
+                readers.container_targets.push((source.container.clone(), Some(&source.target)));
             }
         }
         let Some(vpa) = vpa.filter(|_| readers.are_none()) else { return readers };
@@ -148,7 +148,7 @@ impl<'a> Usage<'a> {
         } else {
             let containers = self.pods.containers.iter().map(|it| it.name.clone());
             let read = containers.filter(|name| vpa.reads(name, resource));
-            readers.of_containers = read.map(|name| (name, None)).collect();
+            readers.container_targets = read.map(|name| (name, None)).collect();
         }
         readers
     }
@@ -177,7 +177,7 @@ impl<'a> Usage<'a> {
             return;
         }
         let all = self.loads;
-        let only = match (loads.as_slice(), readers.of_containers.len()) {
+        let only = match (loads.as_slice(), readers.container_targets.len()) {
             _ if is_divided => None,
             ([only], 0 | 1) => Some(&all[*only]),
             // Several loads of a container are an error.
@@ -204,10 +204,10 @@ impl<'a> Usage<'a> {
 
     /// Checks the requests that the utilization is calculated from.
     fn check_requests_of_targets(&mut self, resource: &str, readers: &Readers<'_>) {
-        if readers.of_pod.iter().any(|target| target.average_utilization.is_some()) {
+        if readers.pod_targets.iter().any(|target| target.average_utilization.is_some()) {
             self.check_requests(resource, None);
         }
-        for (container, target) in &readers.of_containers {
+        for (container, target) in &readers.container_targets {
             if target.is_some_and(|target| target.average_utilization.is_some()) {
                 self.check_requests(resource, Some(container));
             }
@@ -220,12 +220,12 @@ impl<'a> Usage<'a> {
         for load in loads.iter().map(|index| &self.loads[*index]) {
             let container = load.subject.container.as_deref();
             let is_its_own = |name: &str| container.is_none_or(|container| *name == *container);
-            let of_its_container =
-                readers.of_containers.iter().filter(|(name, _)| is_its_own(name));
-            let of_its_container =
-                of_its_container.filter_map(|(name, target)| Some(((*target)?, Some(&**name))));
-            let of_pod = readers.of_pod.iter().map(|target| (*target, None));
-            let mut targets = of_pod.chain(of_its_container);
+            let own_container_targets =
+                readers.container_targets.iter().filter(|(name, _)| is_its_own(name));
+            let own_container_targets = own_container_targets
+                .filter_map(|(name, target)| Some(((*target)?, Some(&**name))));
+            let pod_targets = readers.pod_targets.iter().map(|target| (*target, None));
+            let mut targets = pod_targets.chain(own_container_targets);
             let exceeds = |(target, container): (&MetricTarget, Option<&str>)| {
                 let request = self.pods.request(resource, container);
                 load.constant_of_each(request).is_some_and(|usage| is_above(usage, target, request))
@@ -241,10 +241,10 @@ impl<'a> Usage<'a> {
             }
             if let Some(shown) = load.constant().filter(|_| targets.any(exceeds)) {
                 let first = readers.container().map(|name| &**name);
-                let of_one = container.or(first).map(|name| format!("container {name} of "));
-                let of_one = of_one.unwrap_or_default();
+                let whose = container.or(first).map(|name| format!("container {name} of "));
+                let whose = whose.unwrap_or_default();
                 self.notes.push(format!(
-                    "{of_one}each pod uses {shown} however many pods there are, so more \
+                    "{whose}each pod uses {shown} however many pods there are, so more \
                      pods don't lower the usage of each, and the HPA scales to its maximum; for \
                      work that the pods share, use --load {total}"
                 ));
@@ -265,11 +265,11 @@ impl<'a> Usage<'a> {
             .collect();
         self.used.extend(&all);
         let subject = |index: &usize| &self.loads[*index].subject;
-        let of_one: Vec<&Subject> =
+        let with_hpa: Vec<&Subject> =
             all.iter().map(subject).filter(|subject| subject.hpa.is_some()).collect();
         let is_overridden = |subject: &Subject| {
             subject.hpa.is_none()
-                && of_one.iter().any(|other| {
+                && with_hpa.iter().any(|other| {
                     [&subject.container, &other.container].contains(&&None)
                         || subject.container == other.container
                 })
@@ -278,13 +278,13 @@ impl<'a> Usage<'a> {
             let all = self.context.autoscalers.iter();
             all.map(|it| subject.is_of(std::slice::from_ref(it))).collect()
         };
-        let conflict = of_one.iter().find_map(|one| {
+        let conflict = with_hpa.iter().find_map(|one| {
             let is_other = |other: &&&Subject| {
                 one.hpa != other.hpa
                     && (&one.name, &one.container, &one.labels)
                         == (&other.name, &other.container, &other.labels)
             };
-            Some((*one, *of_one.iter().find(is_other)?))
+            Some((*one, *with_hpa.iter().find(is_other)?))
         });
         if let Some((one, other)) = conflict {
             let shared = Subject { hpa: None, ..one.clone() };
@@ -372,12 +372,12 @@ impl<'a> Usage<'a> {
             }
         }
         let has_none = |name: &Arc<str>| containers.get(name).is_none();
-        let read = readers.of_containers.iter().map(|(container, _)| container.clone());
+        let read = readers.container_targets.iter().map(|(container, _)| container.clone());
         let read: Vec<Arc<str>> = read.filter(has_none).collect();
         let running = self.pods.running().filter(|_| self.context.has_hpa);
         let running = running.map(|container| container.name.clone());
         let running: Vec<Arc<str>> = running.filter(has_none).collect();
-        let is_used = !readers.of_containers.is_empty() || refused;
+        let is_used = !readers.container_targets.is_empty() || refused;
         for name in running.iter().filter(|_| !is_used) {
             self.target_notes.push(format!(
                 "container {name} has no load of {resource}, so its usage is 0; to set it, add \
@@ -421,7 +421,7 @@ impl<'a> Usage<'a> {
             let containers = loads.iter().map(|index| &self.loads[*index].subject.container);
             containers.flatten().any(|container| *container == *name)
         };
-        let mut open = readers.of_containers.iter().filter(|(name, _)| !named(name));
+        let mut open = readers.container_targets.iter().filter(|(name, _)| !named(name));
         if let (Some((name, _)), None) = (open.next(), open.next()) {
             return Ok(name.clone());
         }
@@ -529,7 +529,7 @@ impl<'a> Usage<'a> {
         let reader = if is_of_vpa { ", which the VPA reads" } else { "" };
         let what = format!("there is no load of {resource}{reader}");
         let Examples { each, total, .. } = examples(resource);
-        let named = readers.container().filter(|_| readers.of_pod.is_empty());
+        let named = readers.container().filter(|_| readers.pod_targets.is_empty());
         let flag = match named {
             Some(container) => format!("--load {resource}/{container}={each} (per pod)"),
             None => format!(
@@ -541,8 +541,8 @@ impl<'a> Usage<'a> {
             return;
         }
         self.make_first(named.map(|name| &**name));
-        let of_container = readers.of_containers.first().and_then(|(_, target)| *target);
-        let target = readers.of_pod.first().copied().or(of_container);
+        let container_target = readers.container_targets.first().and_then(|(_, target)| *target);
+        let target = readers.pod_targets.first().copied().or(container_target);
         let request = self.pods.request(resource, readers.container().map(|name| &**name));
         let idle = target.and_then(|target| at_target(resource, target, request));
         let value = idle.unwrap_or_else(|| Quantity::as_written(each));
@@ -558,8 +558,8 @@ impl<'a> Usage<'a> {
     ) -> Option<Found> {
         let labels = required_labels(metric.selector.as_ref());
         let matches = |load: &Load| {
-            let of_metric = *load.subject.name == *metric.name;
-            of_metric && (load.subject.labels.is_empty() || load.subject.labels == labels)
+            let is_this_metric = *load.subject.name == *metric.name;
+            is_this_metric && (load.subject.labels.is_empty() || load.subject.labels == labels)
         };
         // A load with labels takes precedence; this metric does not use the other one.
         let before = self.used.len();
@@ -605,14 +605,14 @@ impl<'a> Usage<'a> {
         let name = source.metric.name.clone();
         let mut others = self.metrics.objects.iter();
         if !others.any(|other| other.name == name && other.object == object) {
-            let (value, series) = found.of_series(&source.metric);
+            let (value, series) = found.selected_series(&source.metric);
             self.metrics.objects.push(ObjectMetric { name, object, value, series });
         }
     }
 
     fn add_external(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
         let Some(found) = self.find(metric, target, "--load NAME=30") else { return };
-        let (name, (value, series)) = (metric.name.clone(), found.of_series(metric));
+        let (name, (value, series)) = (metric.name.clone(), found.selected_series(metric));
         let others = &mut self.metrics.externals;
         match others.iter_mut().find(|other| other.name == name) {
             None => others.push(ExternalMetric { name, value, series }),
@@ -641,9 +641,9 @@ fn replaced(load: &Subject, by: &Subject, container: &str) -> String {
 /// Returns true if the usage of each pod, in milli-units, is above the target and the default
 /// tolerance.
 fn is_above(usage: i64, target: &MetricTarget, request: Option<i64>) -> bool {
-    let of_request = target.average_utilization.zip(request);
-    let of_request = of_request.map(|(percent, request)| request / 100 * i64::from(percent));
-    let target = of_request.or(target.average_value.as_ref().map(Quantity::milli));
+    let requested = target.average_utilization.zip(request);
+    let requested = requested.map(|(percent, request)| request / 100 * i64::from(percent));
+    let target = requested.or(target.average_value.as_ref().map(Quantity::milli));
     target.is_some_and(|target| usage / 11 > target / 10)
 }
 

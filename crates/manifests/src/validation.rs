@@ -155,7 +155,7 @@ impl Check {
         let is_mismatch = match &parsed {
             // A missing selector selects nothing.
             None => true,
-            Some(_) => Selector::of_label_selector(parsed.as_ref())
+            Some(_) => Selector::from_label_selector(parsed.as_ref())
                 .is_ok_and(|selector| !selector.matches(&known)),
         };
         if is_mismatch {
@@ -175,9 +175,9 @@ impl Check {
         let restart = ["Always", "OnFailure", "Never"];
         self.supported(pod, "restartPolicy", path, &restart);
         self.supported(pod, "restartPolicy", path, &restart[..1]);
-        let of_volume = |node: &Node| text(field(node, "name")?);
+        let volume_name = |node: &Node| text(field(node, "name")?);
         let volumes = field(pod, "volumes").and_then(items).unwrap_or_default();
-        let volumes = volumes.iter().filter_map(of_volume).chain(claims).collect();
+        let volumes = volumes.iter().filter_map(volume_name).chain(claims).collect();
         let mut known = Known { names: Vec::new(), volumes };
         let containers = field(pod, "containers");
         if containers.and_then(items).is_none_or(<[Node]>::is_empty) {

@@ -37,7 +37,7 @@ pub struct EventOrigin {
 impl EventOrigin {
     /// The origin of the controller's events about an HPA. `number`: its number in the order of
     /// creation, from 1.
-    pub fn of_hpa(api_version: &'static str, number: u64) -> EventOrigin {
+    pub fn for_hpa(api_version: &'static str, number: u64) -> EventOrigin {
         let object_api_version = Cow::Borrowed(api_version);
         let object_uid = match number {
             1 => first_uid(),
@@ -47,7 +47,7 @@ impl EventOrigin {
     }
 
     /// The origin without the fields that engines report since version 5 of the protocol.
-    pub fn of_older_protocol(&self) -> EventOrigin {
+    pub fn for_older_protocol(&self) -> EventOrigin {
         let EventOrigin { object_kind, component, .. } = self.clone();
         EventOrigin { object_kind, component, ..EventOrigin::default() }
     }
@@ -120,7 +120,7 @@ pub struct EventTimes {
 
 impl EventTimes {
     /// The name and the times of an event about an object, in a reconcile that began at `began`.
-    pub fn of(object: &str, first: Time, last: Time, began: Time) -> EventTimes {
+    pub fn new(object: &str, first: Time, last: Time, began: Time) -> EventTimes {
         let mut times = EventTimes {
             event_name: Some(format!("{object}.{first}").into()),
             first_timestamp: Some(first.truncate_to_second()),
@@ -136,7 +136,7 @@ impl EventTimes {
         times.for_each(|time| *time = *time - epoch.since_start());
         let time = |digits: &str| {
             let nanos = i64::from_str_radix(digits, 16).ok()?;
-            Some(rfc3339::of_unix_nanos(nanos)? - epoch.since_start())
+            Some(rfc3339::from_unix_nanos(nanos)? - epoch.since_start())
         };
         let name = self.event_name.as_deref().and_then(|name| name.rsplit_once('.'));
         let name = name.and_then(|(object, digits)| Some(format!("{object}.{}", time(digits)?)));
@@ -217,13 +217,13 @@ mod tests {
             let mut times = reported(&format!("web.{:x}", unix(first)), first, last, epoch);
             times.start_at(epoch);
             times.relative_to("web", began);
-            assert_eq!(times, EventTimes::of("web", first, last, began));
+            assert_eq!(times, EventTimes::new("web", first, last, began));
             assert_eq!(times.to_string(), shown);
         }
         let mut other = reported("db.d237d60e87ba000", began, began, epoch);
         other.start_at(epoch);
         other.relative_to("web", began);
-        assert_ne!(other, EventTimes::of("web", began, began, began));
+        assert_ne!(other, EventTimes::new("web", began, began, began));
         let mut later = reported(&format!("web.{:x}", unix(began)), half, half, epoch);
         later.start_at(epoch);
         later.relative_to("web", began);
@@ -239,7 +239,7 @@ mod tests {
             let mut random = reported("3f0c", began, began, epoch);
             random.start_at(epoch);
             random.relative_to(&object, began);
-            assert_eq!(random == EventTimes::of(&object, began, began, began), is_left);
+            assert_eq!(random == EventTimes::new(&object, began, began, began), is_left);
         }
     }
 }

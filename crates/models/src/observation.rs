@@ -363,8 +363,8 @@ impl SentEvent {
 
     /// The request without the fields that engines report since version 5 of the protocol.
     #[must_use]
-    pub fn of_older_protocol(&self) -> SentEvent {
-        let origin = self.origin.of_older_protocol();
+    pub fn for_older_protocol(&self) -> SentEvent {
+        let origin = self.origin.for_older_protocol();
         SentEvent { origin, times: EventTimes::default(), ..self.clone() }
     }
 

@@ -91,7 +91,7 @@ pub mod rfc3339 {
     }
 
     /// Converts nanoseconds of Unix time, if the time is within about 292 years of t=0.
-    pub(crate) fn of_unix_nanos(nanos: i64) -> Option<Time> {
+    pub(crate) fn from_unix_nanos(nanos: i64) -> Option<Time> {
         nanos.checked_sub(START * SECOND).map(Time)
     }
 

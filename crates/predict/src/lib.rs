@@ -117,7 +117,7 @@ impl Predict {
         // Expectations do not apply to other releases, or to a run that ends early.
         let applies = is_supported(&scenario, release) && run.undetermined.is_none();
         let expected = if applies { scenario.expect.as_slice() } else { &[] };
-        let targets = ScaleTargets::of(&scenario);
+        let targets = ScaleTargets::new(&scenario);
         let unmet =
             expect::evaluate(expected, release, &run.trace.ticks, &targets, &run.external_scales);
         let why = |index: usize| Some(run.ticks.get(index)?.derivation.summary());

@@ -68,7 +68,7 @@ struct SkippedScenario<'a> {
 }
 
 impl RowLine {
-    fn of(row: &impl ChangeRow) -> RowLine {
+    fn new(row: &impl ChangeRow) -> RowLine {
         RowLine {
             since: row.since().to_string(),
             what: row.what(),
@@ -97,8 +97,8 @@ impl<C: ChangeRow> ChangedScenario<'_, C> {
             tick: first.tick,
             at: first.at.to_string(),
             fields: fields.collect(),
-            rows: rows.iter().map(|row| RowLine::of(*row)).collect(),
-            also: also.iter().map(|row| RowLine::of(*row)).collect(),
+            rows: rows.iter().map(|row| RowLine::new(*row)).collect(),
+            also: also.iter().map(|row| RowLine::new(*row)).collect(),
         };
         line(out, &object)
     }

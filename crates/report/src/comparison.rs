@@ -189,7 +189,7 @@ impl TargetsFrom {
 impl Reference {
     /// The targets of a prediction, of its first target.
     #[must_use]
-    pub fn of(run: &FreeRun) -> Reference {
+    pub fn new(run: &FreeRun) -> Reference {
         let mut by_hpa: BTreeMap<Arc<str>, Vec<TargetsFrom>> = BTreeMap::new();
         for tick in ticks(run).filter(|tick| !tick.derivation.metrics.is_empty()) {
             let metrics = &tick.derivation.metrics;
@@ -216,8 +216,8 @@ impl Reference {
         like: &MetricDerivation,
     ) -> Option<&MetricDerivation> {
         let find = |targets| TargetsFrom::metric(targets, at, like);
-        let of_hpa = self.by_hpa.get(hpa).and_then(|it| find(it));
-        let found = of_hpa.or_else(|| self.by_hpa.values().find_map(|it| find(it)));
+        let own_value = self.by_hpa.get(hpa).and_then(|it| find(it));
+        let found = own_value.or_else(|| self.by_hpa.values().find_map(|it| find(it)));
         found.filter(|other| is_comparable(like.target, other.target))
     }
 
@@ -288,7 +288,7 @@ pub struct Figures {
 impl Figures {
     /// Calculates the figures of a run.
     #[must_use]
-    pub fn of(scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
+    pub fn new(scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
         let mut figures = Figures::default();
         let points = table::points(scenario, run, 0);
         for (index, (at, replicas)) in points.iter().enumerate() {
@@ -500,7 +500,7 @@ mod tests {
             .replace("maxReplicas: 10", "maxReplicas: 4");
         let scenario = scenario(&text);
         let run = free_run(&scenario, Release::NEWEST);
-        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
+        let figures = Figures::new(&scenario, &run, &Reference::new(&run));
         // 30 s with 2 pods, 90 s with 4 pods.
         assert!((figures.pod_hours - (30.0 * 2.0 + 90.0 * 4.0) / 3600.0).abs() < 1e-9);
         assert_eq!((figures.changes, figures.direction_changes), (1, 0));
@@ -515,12 +515,12 @@ mod tests {
         // 900m per pod from the start: the first setting has a target of 500m.
         let text = WEB.replace("perPod: 500m", "perPod: 900m");
         let first = scenario(&text);
-        let reference = Reference::of(&free_run(&first, Release::NEWEST));
+        let reference = Reference::new(&free_run(&first, Release::NEWEST));
         let higher = scenario(&text.replace("averageValue: 500m", "averageValue: 900m"));
         let run = free_run(&higher, Release::NEWEST);
-        let own = Figures::of(&higher, &run, &Reference::of(&run));
+        let own = Figures::new(&higher, &run, &Reference::new(&run));
         assert_eq!((own.above_target_seconds, own.missing_pod_hours), (0.0, 0.0));
-        let figures = Figures::of(&higher, &run, &reference);
+        let figures = Figures::new(&higher, &run, &reference);
         assert!((figures.above_target_seconds - 120.0).abs() < 1e-9, "{figures:?}");
         // Two pods stay, and 1.8 times as many, rounded up, would reach the first target.
         assert!((figures.missing_pod_hours - 2.0 * 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
@@ -534,11 +534,11 @@ mod tests {
         let text = text.replace("maxReplicas: 10", "minReplicas: 5\n    maxReplicas: 5");
         let with_target = |target: &str| scenario(&text.replace("averageValue: 500m", target));
         let first = with_target("averageValue: 750m");
-        let reference = Reference::of(&free_run(&first, Release::NEWEST));
+        let reference = Reference::new(&free_run(&first, Release::NEWEST));
         for target in ["750m", "600m", "500m", "450m"] {
             let scenario = with_target(&format!("averageValue: {target}"));
             let run = free_run(&scenario, Release::NEWEST);
-            let figures = Figures::of(&scenario, &run, &reference);
+            let figures = Figures::new(&scenario, &run, &reference);
             assert!((figures.missing_pod_hours - 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
         }
     }
@@ -550,7 +550,7 @@ mod tests {
         );
         let scenario = scenario(&text);
         let run = free_run(&scenario, Release::NEWEST);
-        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
+        let figures = Figures::new(&scenario, &run, &Reference::new(&run));
         assert!((figures.failed_seconds - 60.0).abs() < 1e-9, "{figures:?}");
     }
 
@@ -571,9 +571,9 @@ mod tests {
         let scenario = scenario(&text);
         let figures = |release: &str| {
             let run = free_run(&scenario, release.parse().expect("a release"));
-            let reference = Reference::of(&run);
+            let reference = Reference::new(&run);
             assert_eq!(reference.lacks(&run), Vec::<Arc<str>>::new(), "{release}");
-            Figures::of(&scenario, &run, &reference)
+            Figures::new(&scenario, &run, &reference)
         };
         let old = figures("1.24");
         assert!(old.above_target_seconds > 90.0 && old.missing_pod_hours > 0.04, "{old:?}");
@@ -588,7 +588,7 @@ mod tests {
     fn wide_tables_are_divided() {
         let scenario = scenario(WEB);
         let run = free_run(&scenario, Release::NEWEST);
-        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
+        let figures = Figures::new(&scenario, &run, &Reference::new(&run));
         let row = ComparisonRow {
             setting: "a setting with a long name".to_owned(),
             namespace: "default".to_owned(),
@@ -618,12 +618,12 @@ mod tests {
             .replace("maxReplicas: 10", "maxReplicas: 30")
             .replace("until: 2m", "until: 9m");
         let first = scenario(&text);
-        let reference = Reference::of(&free_run(&first, Release::NEWEST));
+        let reference = Reference::new(&free_run(&first, Release::NEWEST));
         let figures = |target: &str| {
             let scenario = scenario(&text.replace("averageValue: 500m", target));
             let run = free_run(&scenario, Release::NEWEST);
             let replicas: Vec<i32> = run.ticks.iter().map(|tick| tick.replicas_after).collect();
-            (Figures::of(&scenario, &run, &reference), replicas)
+            (Figures::new(&scenario, &run, &reference), replicas)
         };
         let (one, other) = (figures("averageValue: 500m"), figures("averageValue: 495m"));
         assert_eq!(one.1, other.1, "the settings have the same replicas");

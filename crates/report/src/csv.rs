@@ -45,7 +45,7 @@ pub(super) fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> Vec<Vec<S
     let head = before.into_iter().map(str::to_owned);
     let metrics = columns.iter().flat_map(|title| [title.clone(), format!("{title} target")]);
     let head = head.chain(metrics).chain(AFTER.iter().map(|name| (*name).to_owned()));
-    let recommended = Recommended::of(run);
+    let recommended = Recommended::new(run);
     let mut rows = vec![head.chain(recommended.titles()).collect::<Vec<String>>()];
     let ticks = run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]);
     rows.extend(ticks.map(|(index, tick)| {
@@ -66,7 +66,7 @@ struct Recommended<'r> {
 }
 
 impl<'r> Recommended<'r> {
-    fn of(run: &'r FreeRun) -> Recommended<'r> {
+    fn new(run: &'r FreeRun) -> Recommended<'r> {
         let vpa = run.vpa.as_deref();
         let amounts =
             |snapshot: &Snapshot| snapshot.statuses.values().flat_map(bounds_of).collect();

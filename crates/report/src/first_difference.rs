@@ -188,7 +188,7 @@ pub(super) struct Differing<'a> {
 
 /// The releases that differ, in the order of the rows.
 pub(crate) fn differing(rows: &[ComparisonRow]) -> Vec<Differing<'_>> {
-    let of_runs = by_runs(rows).filter_map(|runs| {
+    let differences = by_runs(rows).filter_map(|runs| {
         let differing = || runs.iter().filter(|row| row.first_difference.is_some());
         let has_other_cause = |row: &&ComparisonRow| {
             let difference = row.first_difference.as_ref();
@@ -210,7 +210,7 @@ pub(crate) fn differing(rows: &[ComparisonRow]) -> Vec<Differing<'_>> {
         };
         Some(Differing { sentence, predicted: [before, here] })
     });
-    of_runs.collect()
+    differences.collect()
 }
 
 /// The releases that differ, for a terminal.

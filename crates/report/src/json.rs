@@ -41,9 +41,9 @@ impl<W: Write> Report for Json<W> {
                 self.run = Some(setting.clone());
                 Ok(())
             }
-            Event::Finished(outcome) => line(&mut self.out, &ScenarioLine::of(outcome)),
+            Event::Finished(outcome) => line(&mut self.out, &ScenarioLine::new(outcome)),
             Event::Ended(summary) => {
-                let summary = SummaryFigures::of(summary, self.run.as_ref());
+                let summary = SummaryFigures::new(summary, self.run.as_ref());
                 line(&mut self.out, &SummaryLine { summary })
             }
         }
@@ -86,7 +86,7 @@ pub struct LineKind {
 
 impl LineKind {
     /// The kind of a line. A line that is not JSON has neither field.
-    pub fn of(line: &str) -> LineKind {
+    pub fn new(line: &str) -> LineKind {
         serde_json::from_str(line).unwrap_or_default()
     }
 }
@@ -158,7 +158,7 @@ pub(super) struct DivergenceLine {
 }
 
 impl ScenarioLine {
-    fn of(outcome: &Outcome) -> ScenarioLine {
+    fn new(outcome: &Outcome) -> ScenarioLine {
         let (verdict, why, output) = match &outcome.verdict {
             Verdict::Conforms => (VerdictName::Conforms, None, ""),
             Verdict::Diverges(_) => (VerdictName::Diverges, None, ""),
@@ -181,7 +181,7 @@ impl ScenarioLine {
             ticks: outcome.ticks,
             not_compared: outcome.not_compared,
             divergence: match &outcome.verdict {
-                Verdict::Diverges(divergence) => Some(DivergenceLine::of(divergence)),
+                Verdict::Diverges(divergence) => Some(DivergenceLine::new(divergence)),
                 _ => None,
             },
             unmet: UnmetOf::outcome(outcome).lines(&outcome.unmet),
@@ -197,7 +197,7 @@ impl ScenarioLine {
 }
 
 impl DivergenceLine {
-    fn of(divergence: &Divergence) -> DivergenceLine {
+    fn new(divergence: &Divergence) -> DivergenceLine {
         DivergenceLine {
             controller: divergence.controller,
             run: divergence.ticks_of_hpa.map(|_| divergence.tick),
@@ -296,7 +296,7 @@ pub(super) struct ReleaseFigures {
 }
 
 impl Counts {
-    fn of(summary: &Summary) -> Counts {
+    fn new(summary: &Summary) -> Counts {
         Counts {
             scenarios: summary.scenarios,
             conforms: summary.conforms,
@@ -310,18 +310,18 @@ impl Counts {
 }
 
 impl SummaryFigures {
-    fn of(summary: &Summary, run: Option<&Setting>) -> SummaryFigures {
+    fn new(summary: &Summary, run: Option<&Setting>) -> SummaryFigures {
         let setting = run.cloned().unwrap_or_default();
         let limit = setting.time_limit.map(|limit| i64::try_from(limit.as_nanos()));
         let releases = summary.releases.iter().map(|(release, summary)| ReleaseFigures {
             release: release.to_string(),
-            counts: Counts::of(summary),
+            counts: Counts::new(summary),
         });
         SummaryFigures {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             engine: run.map(|run| run.engine.to_string()),
             release: run.map(|run| run.release.clone()),
-            counts: Counts::of(summary),
+            counts: Counts::new(summary),
             seconds: (summary.elapsed.as_secs_f64() * 1e3).round() / 1e3,
             program: setting.program,
             upstream_path: setting.checkout,
@@ -359,7 +359,7 @@ mod tests {
             ticks_of_hpa: Some(12),
             ..Divergence::new(Controller::Recommender, 3, at, fields)
         };
-        let written = serde_json::to_string(&DivergenceLine::of(&divergence)).expect("it is JSON");
+        let written = serde_json::to_string(&DivergenceLine::new(&divergence)).expect("it is JSON");
         assert_eq!(
             written,
             concat!(
@@ -371,7 +371,7 @@ mod tests {
         let line: DivergenceLine = serde_json::from_str(&written).expect("it is read");
         let read = line.read().expect("it is valid");
         assert_eq!(read.fields[0].field.to_string(), "default/web target.cpu of app");
-        let again = serde_json::to_string(&DivergenceLine::of(&read)).expect("it is JSON");
+        let again = serde_json::to_string(&DivergenceLine::new(&read)).expect("it is JSON");
         assert_eq!(again, written);
     }
 }

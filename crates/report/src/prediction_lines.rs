@@ -58,7 +58,7 @@ pub(super) fn write(
             let shown = vpa::rows::shown(rows, &run.snapshots, &names(of));
             let runs = run.snapshots.iter().enumerate().filter(|(index, _)| shown[*index]);
             for (index, snapshot) in runs {
-                line(out, &RunLine { scenario, ..RunLine::of(index + 1, snapshot) })?;
+                line(out, &RunLine { scenario, ..RunLine::new(index + 1, snapshot) })?;
             }
         }
     }
@@ -75,7 +75,7 @@ fn write_ticks(
 ) -> io::Result<()> {
     let shown = hpa::rows::shown(rows, run);
     for (index, tick) in run.ticks.iter().enumerate().filter(|(index, _)| shown[*index]) {
-        line(out, &TickLine { scenario, ..TickLine::of(index + 1, tick, of) })?;
+        line(out, &TickLine { scenario, ..TickLine::new(index + 1, tick, of) })?;
     }
     match &run.vpa {
         Some(vpa) => beside_hpa(out, vpa, rows, scenario),
@@ -93,10 +93,10 @@ fn beside_hpa(
     let shown = vpa::rows::shown(rows, run.snapshots(), &names(&run.scenario));
     let runs = run.snapshots().iter().enumerate().filter(|(index, _)| shown[*index]);
     for (index, snapshot) in runs {
-        line(out, &BesideHpa { recommender: RunLine::of(index + 1, snapshot), scenario })?;
+        line(out, &BesideHpa { recommender: RunLine::new(index + 1, snapshot), scenario })?;
     }
     for change in &run.pod_changes {
-        line(out, &BesideHpaPod { pod: PodChangeLine::of(change), scenario })?;
+        line(out, &BesideHpaPod { pod: PodChangeLine::new(change), scenario })?;
     }
     Ok(())
 }
@@ -158,10 +158,10 @@ struct TickLine<'a> {
 }
 
 impl<'a> TickLine<'a> {
-    fn of(number: usize, tick: &'a FreeTick, scenario: &'a Scenario) -> TickLine<'a> {
+    fn new(number: usize, tick: &'a FreeTick, scenario: &'a Scenario) -> TickLine<'a> {
         let (observation, derivation) = (&tick.observation, &tick.derivation);
         let at = observation.at;
-        let events = observation.deliveries().map(|(event, sent)| EventLine::of(event, sent));
+        let events = observation.deliveries().map(|(event, sent)| EventLine::new(event, sent));
         let conditions = observation.status_write().map(|write| &write.status.conditions);
         TickLine {
             tick: number,
@@ -172,10 +172,10 @@ impl<'a> TickLine<'a> {
             proposal: derivation.proposal,
             desired_replicas: derivation.desired_replicas,
             limited_by: derivation.limited_by(),
-            metrics: derivation.metrics.iter().map(MetricLine::of).collect(),
+            metrics: derivation.metrics.iter().map(MetricLine::new).collect(),
             why: derivation.summary(),
             events: events.collect(),
-            conditions: conditions.map(|all| all.iter().map(ConditionLine::of).collect()),
+            conditions: conditions.map(|all| all.iter().map(ConditionLine::new).collect()),
             errors: observation.errors().collect(),
             scenario: None,
             namespace: &scenario.namespace,
@@ -203,7 +203,7 @@ struct SentLine<'a> {
 }
 
 impl<'a> EventLine<'a> {
-    fn of(event: &'a Event, sent: Option<&'a SentEvent>) -> EventLine<'a> {
+    fn new(event: &'a Event, sent: Option<&'a SentEvent>) -> EventLine<'a> {
         let sent = sent.map(|sent| SentLine {
             verb: sent.verb,
             message: &sent.event.message,
@@ -228,7 +228,7 @@ struct ConditionLine<'a> {
 }
 
 impl ConditionLine<'_> {
-    fn of(condition: &HpaCondition) -> ConditionLine<'_> {
+    fn new(condition: &HpaCondition) -> ConditionLine<'_> {
         let HpaCondition { type_, status, reason, message, last_transition_time } = condition;
         ConditionLine {
             kind: *type_,
@@ -285,7 +285,7 @@ struct PodsLine {
 }
 
 impl MetricLine<'_> {
-    fn of(metric: &MetricDerivation) -> MetricLine<'_> {
+    fn new(metric: &MetricDerivation) -> MetricLine<'_> {
         let amount = |milli: i64| milli as f64 / 1000.0;
         let (kind, container) = match &metric.source {
             Source::Resource => ("Resource", None),
@@ -345,7 +345,7 @@ struct VpaLine<'a> {
 }
 
 impl RunLine<'_> {
-    fn of(number: usize, snapshot: &Snapshot) -> RunLine<'_> {
+    fn new(number: usize, snapshot: &Snapshot) -> RunLine<'_> {
         let statuses = snapshot.statuses.iter();
         let vpas = statuses.map(|(name, status)| VpaLine {
             status,
@@ -400,7 +400,7 @@ impl Serialize for RequestsLine<'_> {
 }
 
 impl PodChangeLine<'_> {
-    fn of(change: &PodChange) -> PodChangeLine<'_> {
+    fn new(change: &PodChange) -> PodChangeLine<'_> {
         PodChangeLine {
             at: change.at.to_string(),
             pod: &change.pod,

@@ -75,7 +75,7 @@ fn parts(
     title: impl Fn(&str) -> Option<String>,
     contents: Contents,
 ) -> String {
-    let run = Rc::new(presentation::Run::of_statuses(scenario, snapshots));
+    let run = Rc::new(presentation::Run::from_statuses(scenario, snapshots));
     let count = scenario.names().count();
     let texts = presentation::timelines(run).take(count).map(|timeline| {
         let part = Part {

@@ -50,7 +50,7 @@ pub fn read(file: &str, text: &str) -> Result<ResultFile, ResultsError> {
             let why = why.rsplit_once(" at line ").map_or(&*why, |(why, _)| why);
             error(it.column(), format!("not a result of `run --format json`: {why}"))
         };
-        if LineKind::of(line).summary.is_some() {
+        if LineKind::new(line).summary.is_some() {
             let SummaryLine { summary } = parse(line).map_err(not_a_result)?;
             part.end = Some(end(summary).map_err(|why| error(1, why))?);
         } else {

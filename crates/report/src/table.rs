@@ -81,7 +81,7 @@ impl Part {
 /// and the VPA beside the HPA.
 pub(super) fn body(scenario: &Scenario, run: &FreeRun, contents: Contents) -> String {
     let Contents { rows, columns, .. } = contents;
-    let first = hpa::Run::of_model(scenario, run, None).and_then(|run| {
+    let first = hpa::Run::from_model(scenario, run, None).and_then(|run| {
         let mut timelines = run.timelines().into_iter();
         timelines.next()
     });

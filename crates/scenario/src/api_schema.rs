@@ -181,7 +181,7 @@ impl Rule {
 }
 
 impl Shape {
-    fn of(type_: &'static str) -> Shape {
+    fn new(type_: &'static str) -> Shape {
         let kind = type_.split_once('=').map_or(type_, |(_, kind)| kind);
         if type_ == ANY {
             Shape::Any
@@ -259,13 +259,13 @@ mod tests {
         let scalars = ["string", "bool", "int32", "int64", "resource.Quantity", "v1.Time"];
         let others = ["intstr.IntOrString", INT_OR_STRING, "v1.FieldsV1"];
         for type_ in TYPES.values() {
-            for Field { type_: of_field, .. } in &type_.fields {
-                let mut shape = Shape::of(of_field);
+            for Field { type_: field_type, .. } in &type_.fields {
+                let mut shape = Shape::new(field_type);
                 while let Shape::List(of) | Shape::Map(of) = shape {
-                    shape = Shape::of(of);
+                    shape = Shape::new(of);
                 }
                 if let Shape::Scalar(kind) = shape {
-                    assert!(scalars.contains(&kind) || others.contains(&kind), "{of_field}");
+                    assert!(scalars.contains(&kind) || others.contains(&kind), "{field_type}");
                 }
             }
         }

@@ -24,35 +24,35 @@ pub(super) struct FormCheck {
 }
 
 impl FormCheck {
-    const fn of<F: Form>() -> FormCheck {
+    const fn new<F: Form>() -> FormCheck {
         FormCheck { name: F::NAME, check: check::<F>, fallback: F::FALLBACK, or_map: F::OR_MAP }
     }
 
     /// The form with this name.
     pub(crate) fn named(name: &str) -> Option<&'static FormCheck> {
         static ALL: [FormCheck; 22] = [
-            FormCheck::of::<Duration>(),
-            FormCheck::of::<PositiveDuration>(),
-            FormCheck::of::<DurationOrNever>(),
-            FormCheck::of::<Instant>(),
-            FormCheck::of::<End>(),
-            FormCheck::of::<AnyQuantity>(),
-            FormCheck::of::<Amount>(),
-            FormCheck::of::<QuantityText>(),
-            FormCheck::of::<SignalText>(),
-            FormCheck::of::<PodSet>(),
-            FormCheck::of::<Share>(),
-            FormCheck::of::<ReleaseRange>(),
-            FormCheck::of::<NumberText>(),
-            FormCheck::of::<Status>(),
-            FormCheck::of::<VpaReleaseRange>(),
-            FormCheck::of::<ExpectedAmountText>(),
-            FormCheck::of::<PercentText>(),
-            FormCheck::of::<PercentBoundsText>(),
-            FormCheck::of::<QuantityBounds>(),
-            FormCheck::of::<UnitText>(),
-            FormCheck::of::<ApiTime>(),
-            FormCheck::of::<VpaReleaseText>(),
+            FormCheck::new::<Duration>(),
+            FormCheck::new::<PositiveDuration>(),
+            FormCheck::new::<DurationOrNever>(),
+            FormCheck::new::<Instant>(),
+            FormCheck::new::<End>(),
+            FormCheck::new::<AnyQuantity>(),
+            FormCheck::new::<Amount>(),
+            FormCheck::new::<QuantityText>(),
+            FormCheck::new::<SignalText>(),
+            FormCheck::new::<PodSet>(),
+            FormCheck::new::<Share>(),
+            FormCheck::new::<ReleaseRange>(),
+            FormCheck::new::<NumberText>(),
+            FormCheck::new::<Status>(),
+            FormCheck::new::<VpaReleaseRange>(),
+            FormCheck::new::<ExpectedAmountText>(),
+            FormCheck::new::<PercentText>(),
+            FormCheck::new::<PercentBoundsText>(),
+            FormCheck::new::<QuantityBounds>(),
+            FormCheck::new::<UnitText>(),
+            FormCheck::new::<ApiTime>(),
+            FormCheck::new::<VpaReleaseText>(),
         ];
         ALL.iter().find(|form| form.name == name)
     }

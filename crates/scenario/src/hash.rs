@@ -29,11 +29,14 @@ pub(crate) fn of(scenario: &Scenario) -> String {
             fields.insert("recommenderHash".to_owned(), vpa.recommender.hash.as_str().into());
         }
     }
-    of_value(&value, scenario.metrics.recorded())
+    hash_value(&value, scenario.metrics.recorded())
 }
 
 /// The hash of a normal form with its recorded signals.
-pub(super) fn of_value<'a>(value: &Value, recorded: impl Iterator<Item = &'a Recorded>) -> String {
+pub(super) fn hash_value<'a>(
+    value: &Value,
+    recorded: impl Iterator<Item = &'a Recorded>,
+) -> String {
     let mut text = String::new();
     canonical(value, &mut text);
     for recorded in recorded {

@@ -41,13 +41,13 @@ pub(crate) const TARGET_PLACE: CorrectPlace = CorrectPlace {
 /// a patch has the same shape.
 macro_rules! maps {
     ($($(#[$attribute:meta])* $name:ident, $expecting:literal {
-        $($(#[$of_field:meta])* $field:ident: $type:ty,)*
+        $($(#[$field_meta:meta])* $field:ident: $type:ty,)*
     })*) => {$(
         #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = $expecting)]
         $(#[$attribute])*
         pub(crate) struct $name {
-            $($(#[$of_field])* pub(crate) $field: Option<$type>,)*
+            $($(#[$field_meta])* pub(crate) $field: Option<$type>,)*
         }
     )*};
 }

@@ -56,14 +56,14 @@ impl Metrics {
 
     /// All signals.
     pub fn signals(&self) -> impl Iterator<Item = &Signal> {
-        let of_resources = self.resources.iter().map(|it| (&it.source, &it.exceptions));
-        let of_pods = self.pods.iter().map(|it| (&it.source, &it.exceptions));
-        let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
+        let resources = self.resources.iter().map(|it| (&it.source, &it.exceptions));
+        let pods = self.pods.iter().map(|it| (&it.source, &it.exceptions));
+        let sources = resources.chain(pods).flat_map(|(source, exceptions)| {
             source.signals().chain(exceptions.iter().map(|exception| &exception.value))
         });
-        let of_objects = self.objects.iter().flat_map(|it| it.all_series());
-        let of_externals = self.externals.iter().flat_map(|it| it.all_series());
-        of_sources.chain(of_objects.chain(of_externals).map(|(_, signal)| signal))
+        let objects = self.objects.iter().flat_map(|it| it.all_series());
+        let externals = self.externals.iter().flat_map(|it| it.all_series());
+        sources.chain(objects.chain(externals).map(|(_, signal)| signal))
     }
 
     /// The recorded signals, mutable.
@@ -80,15 +80,15 @@ impl Metrics {
     }
 
     fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
-        let of_resources = self.resources.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
-        let of_pods = self.pods.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
-        let of_sources = of_resources.chain(of_pods).flat_map(|(source, exceptions)| {
+        let resources = self.resources.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
+        let pods = self.pods.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
+        let sources = resources.chain(pods).flat_map(|(source, exceptions)| {
             let exceptions = exceptions.iter_mut().map(|exception| &mut exception.value);
             source.signals_mut().chain(exceptions)
         });
-        let of_objects = self.objects.iter_mut().flat_map(ObjectMetric::signals_mut);
-        let of_externals = self.externals.iter_mut().flat_map(ExternalMetric::signals_mut);
-        of_sources.chain(of_objects).chain(of_externals)
+        let objects = self.objects.iter_mut().flat_map(ObjectMetric::signals_mut);
+        let externals = self.externals.iter_mut().flat_map(ExternalMetric::signals_mut);
+        sources.chain(objects).chain(externals)
     }
 }
 

@@ -110,8 +110,9 @@ impl Scenario {
     /// Returns true if the scenario has expectations, on its HPAs or on its VPA.
     #[must_use]
     pub fn has_expectations(&self) -> bool {
-        let of_vpa = self.vpa.as_ref().is_some_and(|vpa| !vpa.recommender.expect.is_empty());
-        of_vpa || !self.expect.is_empty()
+        let expects_of_vpa =
+            self.vpa.as_ref().is_some_and(|vpa| !vpa.recommender.expect.is_empty());
+        expects_of_vpa || !self.expect.is_empty()
     }
 
     /// The reason why a release does not support the scenario, if it does not.

@@ -166,8 +166,8 @@ fn milli(workload: &Workload, resource: &str, container: Option<&str>) -> Option
     let sidecars = sidecars.map(|init| (init.name.as_str(), init.requests.clone()));
     // Requests default to limits.
     let running = containers.iter().map(|it| (&*it.name, it.to_api().requests)).chain(sidecars);
-    let of_pod = resources.as_ref().filter(|_| container.is_none());
-    if let Some(request) = of_pod.and_then(|of| of.requests.get(resource)) {
+    let pod_resources = resources.as_ref().filter(|_| container.is_none());
+    if let Some(request) = pod_resources.and_then(|of| of.requests.get(resource)) {
         return Some(request.milli());
     }
     let named = running.filter(|(name, _)| container.is_none_or(|of| of == *name));

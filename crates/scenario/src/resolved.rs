@@ -135,14 +135,14 @@ impl Scenario {
     /// targets, and the built-in kinds.
     #[must_use]
     pub fn kinds(&self) -> Vec<ScalableKind<'_>> {
-        let of_targets = self.targets().map(|target| ScalableKind {
+        let targets = self.targets().map(|target| ScalableKind {
             group: target.group,
             version: target.version,
             kind: target.kind,
             resource: target.resource,
         });
         let mut kinds: Vec<ScalableKind<'_>> = Vec::new();
-        for kind in of_targets.chain(BUILT_IN) {
+        for kind in targets.chain(BUILT_IN) {
             if !kinds.contains(&kind) {
                 kinds.push(kind);
             }

@@ -84,15 +84,15 @@ struct Size {
 }
 
 impl Size {
-    fn of(node: &Node) -> Size {
+    fn new(node: &Node) -> Size {
         let mut size = Size { nodes: 1, bytes: 0 };
         match &node.kind {
             NodeKind::Scalar { text, .. } => size.bytes = text.len(),
-            NodeKind::List(items) => items.iter().for_each(|node| size.add(Size::of(node))),
+            NodeKind::List(items) => items.iter().for_each(|node| size.add(Size::new(node))),
             NodeKind::Map(entries) => {
                 for (key, node) in entries {
                     size.bytes += key.text.len();
-                    size.add(Size::of(node));
+                    size.add(Size::new(node));
                 }
             }
         }
@@ -118,9 +118,9 @@ impl Loader {
             | Event::MappingStart(_, _, tag) => tag.as_ref(),
             _ => None,
         };
-        let of_core = |tag: &str| self.content == Content::Manifests && tag.starts_with("!!");
+        let is_core_tag = |tag: &str| self.content == Content::Manifests && tag.starts_with("!!");
         let tag = tag.map(|tag| tag.original());
-        if let Some(tag) = tag.as_deref().filter(|tag| !of_core(tag)) {
+        if let Some(tag) = tag.as_deref().filter(|tag| !is_core_tag(tag)) {
             let what = format!("the tag `{tag}`: tags are not supported");
             return Err(problem(line, column, what, Some("to make a number text, quote it")));
         }
@@ -179,7 +179,7 @@ impl Loader {
     /// Adds a complete node to the open collection, or to the documents.
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
         if anchor > 0 {
-            let size = Size::of(&node);
+            let size = Size::new(&node);
             // The copy is kept for aliases.
             self.grow(size, node.line, node.column)?;
             self.anchors.insert(anchor, (node.clone(), size));

@@ -55,8 +55,8 @@ pub fn evaluate(
         let (number, line) = (index + 1, expectation.line);
         Some(Unmet { number, line, what, hpa, tick, values, ..Unmet::default() })
     };
-    let of_release = expect.iter().enumerate().filter(|(_, it)| it.releases.contains(release));
-    of_release.filter_map(unmet).collect()
+    let applying = expect.iter().enumerate().filter(|(_, it)| it.releases.contains(release));
+    applying.filter_map(unmet).collect()
 }
 
 /// The reconciles of one HPA, numbered separately.

@@ -20,7 +20,7 @@ pub(super) struct ClusterFolder {
 }
 
 impl ClusterFolder {
-    pub(super) fn of(name: &str) -> Result<ClusterFolder, Failure> {
+    pub(super) fn new(name: &str) -> Result<ClusterFolder, Failure> {
         let folder = build::cache_folder()?.join("clusters").join(name);
         Ok(ClusterFolder { name: name.to_owned(), folder })
     }
@@ -135,7 +135,7 @@ pub(super) fn folders() -> Result<Vec<ClusterFolder>, Failure> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let name = |path: PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
     let names: BTreeSet<String> = entries.filter_map(|entry| name(entry.path())).collect();
-    names.iter().map(|name| ClusterFolder::of(name)).collect()
+    names.iter().map(|name| ClusterFolder::new(name)).collect()
 }
 
 /// Removes the leftovers of clusters whose owner was killed; with `dry_run`, only lists them.

@@ -74,7 +74,7 @@ impl ClusterFolder {
 }
 
 pub(super) fn start(args: &StartArgs) -> anyhow::Result<u8> {
-    let cluster = ClusterFolder::of(&args.named.name)?;
+    let cluster = ClusterFolder::new(&args.named.name)?;
     if cluster.is_running()? {
         let what = format!("the control plane `{}` is already running", cluster.name);
         let hint = format!("start another one with --name, or stop it with `{}`", cluster.stop());

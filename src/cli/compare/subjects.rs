@@ -34,12 +34,12 @@ pub(super) struct Subjects<'s> {
 pub(super) fn subjects<'s>(args: &Args, settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
     let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
     if !args.manifests.filename.is_empty() {
-        return of_manifests(args, settings, selected);
+        return from_manifests(args, settings, selected);
     }
     args.manifests.check_unused(&args.names)?;
     selected.check_unused(&args.names)?;
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    of_files(&fixtures.in_order(&args.names)?, settings)
+    from_files(&fixtures.in_order(&args.names)?, settings)
 }
 
 /// The predicted HPAs.
@@ -109,7 +109,7 @@ impl Known {
 }
 
 /// The scenarios of files.
-fn of_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
+fn from_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
     // All errors are reported first.
     parse_each(found)?;
     let scenarios = found.iter().map(Fixture::parse).collect::<Result<Vec<_>, _>>()?;
@@ -185,7 +185,7 @@ impl Drafted<'_> {
 
 /// The scenarios of manifests. A setting may scale on other metrics than the current HPA, and use
 /// other loads.
-fn of_manifests<'s>(
+fn from_manifests<'s>(
     args: &Args,
     settings: &[&'s Setting],
     selected: Autoscalers,

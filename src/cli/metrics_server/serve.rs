@@ -84,7 +84,7 @@ fn is_namespace(name: &str) -> bool {
 
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Failure {
-        let code = if error.of_usage { exit::USAGE } else { exit::ENGINE };
+        let code = if error.is_usage { exit::USAGE } else { exit::ENGINE };
         Failure { code, ..Failure::usage(error.problem) }
     }
 }

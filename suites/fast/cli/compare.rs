@@ -44,10 +44,10 @@ fn releases_and_scenarios_are_compared() {
     assert!(rows[1].contains("  1.22 ") && rows[2].contains("  1.37 "), "{shown}");
     assert_eq!(rows[3], "");
     assert!(rows[4].starts_with("current: 1.22 and 1.37 first differ at "), "{shown}");
-    let of_release = |release: &str| {
+    let changes = |release: &str| {
         rows[5..].iter().filter(|row| row.starts_with(&format!("  {release}: "))).count()
     };
-    assert_eq!((of_release("1.22"), of_release("1.37")), (1, 1), "{shown}");
+    assert_eq!((changes("1.22"), changes("1.37")), (1, 1), "{shown}");
     let (folder, file) = super::folder("");
     let other = folder.path().join("other.yaml");
     std::fs::copy(&file, &other).expect("a file can be copied");

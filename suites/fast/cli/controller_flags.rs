@@ -112,12 +112,12 @@ fn values_are_checked_as_in_a_scenario_file() {
         (window, "''", "the duration is empty"),
     ] {
         let (_folder, file) = folder(&format!("controller: {{flags: {{{flag}: {value}}}}}\n"));
-        let of_file = stderr(&kube_lockstep(&["predict", text(&file)]).assert().code(2));
+        let from_file = stderr(&kube_lockstep(&["predict", text(&file)]).assert().code(2));
         let option = format!("--{flag}={}", value.trim_matches('\''));
         for command in ["predict", "compare", "init"] {
             let run = kube_lockstep(&[command, &option]).args(PHP_APACHE).assert().code(2);
             let shown = stderr(&run);
-            assert!(shown.contains(expected) && of_file.contains(expected), "{shown}{of_file}");
+            assert!(shown.contains(expected) && from_file.contains(expected), "{shown}{from_file}");
             assert!(shown.contains(&format!("--{flag}")), "{shown}");
         }
     }

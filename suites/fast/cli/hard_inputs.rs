@@ -239,10 +239,10 @@ fn inherited_pipes_are_read_up_to_a_limit() {
             .timeout(TIME_LIMIT);
         command.assert()
     };
-    let of_file = stdout(&merge(text(&results)).code(0));
+    let from_file = stdout(&merge(text(&results)).code(0));
     let input = format!("cat '{}'", text(&results));
     for path in ["/dev/stdin", "/dev/fd/0"] {
-        assert_eq!(stdout(&piped(&input, &["report", "merge", path]).code(0)), of_file);
+        assert_eq!(stdout(&piped(&input, &["report", "merge", path]).code(0)), from_file);
         let error = stderr(&piped("cat /dev/zero", &["predict", "-f", path]).code(2));
         assert!(error.contains(&format!("{path}: it is larger than 16 MiB")), "{error}");
     }

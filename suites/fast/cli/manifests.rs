@@ -124,8 +124,8 @@ fn init_writes_a_scenario_that_predicts_the_same() {
         lines.pop();
         lines
     };
-    let of_manifests = ticks(&["-f", PHP_APACHE, LOAD[0], LOAD[1]]);
-    assert_eq!(ticks(&[text(&file)]), of_manifests);
+    let from_manifests = ticks(&["-f", PHP_APACHE, LOAD[0], LOAD[1]]);
+    assert_eq!(ticks(&[text(&file)]), from_manifests);
     // An existing file is kept.
     let before = fs::read_to_string(&file).expect("the file can be read");
     let run = kube_lockstep(&["init", "-o", text(&file)]).assert().code(2);
@@ -174,10 +174,10 @@ fn a_recorded_load_is_predicted_to_its_end() {
     let load = "cpu=total:csv(examples/php-apache/load.csv,value=cores)";
     let predict =
         |arguments: &[&str]| stdout(&kube_lockstep(&["predict"]).args(arguments).assert().code(0));
-    let of_manifests = predict(&["-f", PHP_APACHE, "--load", load]);
-    assert!(of_manifests.contains("\n241 ticks, 14 changes of replicas"), "{of_manifests}");
+    let from_manifests = predict(&["-f", PHP_APACHE, "--load", load]);
+    assert!(from_manifests.contains("\n241 ticks, 14 changes of replicas"), "{from_manifests}");
     let gap = "load.csv: no sample from 40m to 41m";
-    assert!(of_manifests.contains(gap), "{of_manifests}");
+    assert!(from_manifests.contains(gap), "{from_manifests}");
     // A scenario in another folder finds the file.
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("recorded.yaml");
@@ -381,9 +381,9 @@ fn init_writes_the_scenario_of_a_vpa() {
         lines
     };
     let manifests = ["-f", HAMSTER, "--until", "2h", USAGE[0], USAGE[1], USAGE[2], USAGE[3]];
-    let of_manifests = ticks(&manifests);
-    assert_eq!(of_manifests.len(), 120);
-    assert_eq!(ticks(&[text(&file)]), of_manifests);
+    let from_manifests = ticks(&manifests);
+    assert_eq!(from_manifests.len(), 120);
+    assert_eq!(ticks(&[text(&file)]), from_manifests);
     let shown = stdout(&kube_lockstep(&["init", "-f", HAMSTER]).assert().code(0));
     for part in [
         "# Replace the example: there is no load of memory\n",

@@ -363,14 +363,14 @@ fn loads_that_may_be_meant_for_others_are_noted() {
         let run = kube_lockstep(&options).assert().code(0);
         stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let of_each = "tuesday.json: each pod has the recorded usage, however many pods there are; if it \
+    let each_pod = "tuesday.json: each pod has the recorded usage, however many pods there are; if it \
                    is the usage of all pods together, use --load cpu=total:…";
     let twice = "--load cpu: Deployment checkout and Deployment search each have the total in full; \
                  for the pods of one of them only, put the name of its HPA first: --load \
                  NAME:cpu=total:…";
     let recording = "prometheus(examples/shop/tuesday.json,container=checkout)";
     let shown = notes(&format!("cpu={recording}"));
-    assert!(shown.contains(of_each) && !shown.contains("in full"), "{shown}");
+    assert!(shown.contains(each_pod) && !shown.contains("in full"), "{shown}");
     let shown = notes(&format!("cpu=total:{recording}"));
     assert!(shown.contains(twice) && !shown.contains("each pod has"), "{shown}");
     let shown = notes(&format!("checkout:cpu=total:{recording}"));
@@ -776,8 +776,8 @@ fn the_reasons_of_the_updater_are_shown() {
     assert!(shown.contains(why), "{shown}");
     let lines = json(&kube_lockstep(&["predict", fixture, "--format", "json"]).assert().code(0));
     let change = |kind: &str| {
-        let of_kind = |line: &&serde_json::Value| line["pod"]["change"] == kind;
-        lines.iter().find(of_kind).expect("a change")["pod"].clone()
+        let has_kind = |line: &&serde_json::Value| line["pod"]["change"] == kind;
+        lines.iter().find(has_kind).expect("a change")["pod"].clone()
     };
     assert!(change("evicted")["why"].is_string(), "{}", change("evicted"));
     assert!(change("created").get("why").is_none(), "{}", change("created"));

@@ -26,7 +26,7 @@ This page is generated: `cargo xtask docs`.
 ";
 
 /// The page of the engine protocol.
-pub(crate) fn of_protocol(schema: &Value) -> String {
+pub(crate) fn protocol_fields(schema: &Value) -> String {
     let mut page = Page::new(schema, PROTOCOL);
     page.section("Requests", &schema["$defs"]["RequestLine"]);
     page.section("Answers", &schema["$defs"]["Answer"]);
@@ -34,7 +34,7 @@ pub(crate) fn of_protocol(schema: &Value) -> String {
 }
 
 /// The page of scenario files.
-pub(crate) fn of_scenarios(schema: &Value) -> String {
+pub(crate) fn scenario_fields(schema: &Value) -> String {
     let mut page = Page::new(schema, SCENARIOS);
     page.section("Scenario", schema);
     page.others()

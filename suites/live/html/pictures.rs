@@ -30,11 +30,11 @@ struct Shot {
     width: u32,
     theme: Theme,
     /// True if the panel is scrolled to.
-    of_panel: bool,
+    is_panel: bool,
 }
 
 const fn shot(name: &'static str, width: u32, theme: Theme) -> Shot {
-    Shot { name, width, theme, of_panel: false }
+    Shot { name, width, theme, is_panel: false }
 }
 
 /// The screenshots of each page.
@@ -44,7 +44,7 @@ const SHOTS: [Shot; 6] = [
     shot("phone", PHONE, Theme::Light),
     shot("tablet-dark", TABLET, Theme::Dark),
     shot("phone-dark", PHONE, Theme::Dark),
-    Shot { name: "phone-panel", width: PHONE, theme: Theme::Light, of_panel: true },
+    Shot { name: "phone-panel", width: PHONE, theme: Theme::Light, is_panel: true },
 ];
 
 const PAGES: [&str; 3] = ["report", "comparison", "vpa"];
@@ -150,7 +150,7 @@ pub(super) fn blanked_charts_are_noticed() -> Result<(), Failed> {
         let background = shot.background();
         picture.compare(&picture, background)?;
         let visible: Vec<Area> = picture.charts.iter().copied().filter(Area::is_visible).collect();
-        assert!(!visible.is_empty() || shot.of_panel, "{name} has no charts");
+        assert!(!visible.is_empty() || shot.is_panel, "{name} has no charts");
         for chart in visible {
             let mut blanked = picture.clone();
             blanked.fill(chart, background);
@@ -171,7 +171,7 @@ impl Shot {
 
     /// Takes the screenshot after a script that changes the page. Faults of the layout are errors.
     fn take(&self, browser: &str, page: &Page, change: &str) -> Result<Picture, Failed> {
-        let scroll = match self.of_panel {
+        let scroll = match self.is_panel {
             true => {
                 "view.scrollTo(0, page.querySelector('.why').getBoundingClientRect().top - 120);"
             }

@@ -204,7 +204,7 @@ impl Cluster {
         let (control_plane, log) = ControlPlane::start(name, program, &settings).await?;
         let kubeconfig = control_plane.kubeconfig(DRIVER);
         let kubeconfig = kubeconfig.map_err(|error| broken(error.to_string()))?;
-        let client = client::of_text(&kubeconfig).await.map_err(broken)?;
+        let client = client::from_text(&kubeconfig).await.map_err(broken)?;
         let log = log.map(|log| Box::pin(log) as Pin<Box<_>>);
         let controllers = Some(control_plane.controllers());
         let custom = CustomController::prepare(&control_plane, &settings).await.map_err(broken)?;
@@ -386,7 +386,7 @@ impl Cluster {
     ) -> Result<Cluster, RegistrationError> {
         let Access { client, log, controllers, custom, uncertainty, exposure, is_disposable } =
             access;
-        let metrics = Arc::new(Metrics::of_cluster(is_disposable));
+        let metrics = Arc::new(Metrics::for_cluster(is_disposable));
         let dispatcher = Arc::new(Dispatcher::default());
         // The registration is removed with the cluster, or with all other objects.
         let (server, _) = exposure.serve(&client, &metrics).await?;

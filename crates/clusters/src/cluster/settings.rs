@@ -41,7 +41,7 @@ pub struct Settings {
 
 impl Settings {
     /// The configuration of the newest release with upstream's HPA controller and these flags.
-    pub fn of(flags: Flags) -> Settings {
+    pub fn new(flags: Flags) -> Settings {
         Settings {
             release: Release::NEWEST,
             flags,
@@ -101,7 +101,7 @@ mod tests {
     fn only_flags_of_the_release_are_set() {
         let has_workers = |release: &str| {
             let release = Release::known(release).expect("known");
-            let settings = Settings { release, ..Settings::of(Flags::default()) };
+            let settings = Settings { release, ..Settings::new(Flags::default()) };
             flags(&settings).iter().any(|flag| flag.contains("concurrent"))
         };
         assert!(!has_workers("1.25") && has_workers("1.26") && has_workers("1.37"));
@@ -110,12 +110,12 @@ mod tests {
 
     #[test]
     fn only_flags_can_be_changed() {
-        let default_image = Settings::of(Flags::default());
+        let default_image = Settings::new(Flags::default());
         let observed = vec!["user".to_owned()];
         let started = Settings { observed, small: true, ..default_image.clone() };
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         assert!(started.can_become(&default_image));
-        assert!(started.can_become(&Settings::of(flags)));
+        assert!(started.can_become(&Settings::new(flags)));
         let gates = BTreeMap::from([("HPAScaleToZero".to_owned(), false)]);
         assert!(!started.can_become(&Settings { gates, ..default_image.clone() }));
         assert!(!started.can_become(&Settings { hpa_controller: false, ..default_image.clone() }));

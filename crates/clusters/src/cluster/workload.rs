@@ -19,7 +19,7 @@ pub(crate) enum PodOwner {
 
 impl PodOwner {
     /// The owner of the pods of a workload.
-    pub(crate) fn of(workload: &Workload) -> PodOwner {
+    pub(crate) fn new(workload: &Workload) -> PodOwner {
         let Workload { group, kind, .. } = workload;
         // Every built-in kind has a controller that creates pods.
         let built_in = BUILT_IN.iter().find(|known| known.group == group && known.kind == kind);
@@ -76,8 +76,8 @@ pub struct CustomKind {
 
 impl CustomKind {
     /// The kind of a workload without a controller.
-    pub fn of(workload: &Workload) -> Option<CustomKind> {
-        (PodOwner::of(workload) == PodOwner::Harness).then(|| CustomKind {
+    pub fn from_workload(workload: &Workload) -> Option<CustomKind> {
+        (PodOwner::new(workload) == PodOwner::Harness).then(|| CustomKind {
             group: workload.group.clone(),
             plural: workload.resource.clone(),
             version: workload.version.clone(),

@@ -67,23 +67,23 @@ pub struct ServerError {
     /// The problem.
     pub problem: Diagnostic,
     /// True if the command line is wrong.
-    pub of_usage: bool,
+    pub is_usage: bool,
 }
 
 impl ServerError {
     /// An error without a hint, which does not concern the command line.
     pub fn new(problem: impl Into<Diagnostic>) -> ServerError {
-        ServerError { problem: problem.into(), of_usage: false }
+        ServerError { problem: problem.into(), is_usage: false }
     }
 
     /// The error of the HTTP server, with a hint if its port is in use.
-    pub fn of_server(what: String) -> ServerError {
+    pub fn with_port_hint(what: String) -> ServerError {
         let hint = port_hint(&what).map(Hint::from);
         ServerError::new(Diagnostic::new(what).with_hint(hint))
     }
 
     pub(crate) fn usage(what: impl Into<String>, hint: impl Into<Hint>) -> ServerError {
-        ServerError { problem: Diagnostic::new(what).hint(hint), of_usage: true }
+        ServerError { problem: Diagnostic::new(what).hint(hint), is_usage: true }
     }
 }
 
@@ -111,7 +111,7 @@ impl From<RegistrationError> for ServerError {
                 "set --metrics-address HOST[:PORT] to the address of this machine as seen from \
                  the API server, for example the gateway of a container network",
             )),
-            RegistrationError::Other(_) => ServerError::of_server(what),
+            RegistrationError::Other(_) => ServerError::with_port_hint(what),
         }
     }
 }

@@ -273,9 +273,9 @@ async fn plan(
     if !foreign.is_empty() && !config.may_replace {
         return Err(RegistrationError::Taken(foreign).into());
     }
-    let of_others = |name: &str| foreign.iter().any(|it| it.name == name);
+    let is_foreign = |name: &str| foreign.iter().any(|it| it.name == name);
     let names = groups::versions_of(groups).into_iter().map(|it| it.api_service());
-    let own = names.filter(|name| !of_others(name)).map(|name| format!("APIService {name}"));
+    let own = names.filter(|name| !is_foreign(name)).map(|name| format!("APIService {name}"));
     let namespace = format!("namespace {NAMESPACE} with a Service");
     report(ServerEvent::Creates { what: std::iter::once(namespace).chain(own).collect() });
     if !foreign.is_empty() {
@@ -298,7 +298,7 @@ async fn start(
     if !config.register {
         let way = config.listen.as_ref().map_or_else(ListenRoute::loopback, ListenRoute::to);
         let server = Server::start(metrics.clone(), &way.listen).await;
-        let server = server.map_err(ServerError::of_server)?;
+        let server = server.map_err(ServerError::with_port_hint)?;
         return Ok((server, None));
     }
     let server = cluster.address().await.map_err(ServerError::new)?;

@@ -263,7 +263,7 @@ impl Checker {
     fn filter<'a>(&self, reconcile: &'a Reconcile) -> Filter<'a> {
         let uncertainty = self.precision.uncertainty;
         let late = Span(uncertainty.0 + reconcile.stall.0);
-        let readings = ClockReadings::of(reconcile, uncertainty, late);
+        let readings = ClockReadings::new(reconcile, uncertainty, late);
         let (slack, custom) = (self.window.slack, self.precision.custom);
         Filter { reconcile, scope: reconcile.scope, readings, slack, custom }
     }
@@ -303,7 +303,7 @@ impl Checker {
                 return Err(Uncertainty::EditNotObserved { began, edited: edit.end });
             }
         }
-        let readings = ClockReadings::of(reconcile, filter.slack, filter.slack);
+        let readings = ClockReadings::new(reconcile, filter.slack, filter.slack);
         if self.hypotheses.agrees_at_the_edges(&Filter { readings, ..filter }) {
             self.uncertainties.nondeterminism = Some(Nondeterminism::ClockReading);
         }

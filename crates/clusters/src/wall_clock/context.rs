@@ -22,7 +22,7 @@ impl Context {
     /// If no thread can be started.
     pub(super) fn new(plan: &Plan) -> Result<Context, EngineError> {
         let name = plan.engine_name();
-        let runtime = runtime::of_engine(&name, Threads::AllCores)?;
+        let runtime = runtime::for_engine(&name, Threads::AllCores)?;
         Ok(Context { plan: Arc::new(plan.clone()), name, runtime })
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct ClockReadings {
 
 impl ClockReadings {
     /// From `before` its first request to `after` its last one.
-    pub(super) fn of(reconcile: &Reconcile, before: Span, after: Span) -> ClockReadings {
+    pub(super) fn new(reconcile: &Reconcile, before: Span, after: Span) -> ClockReadings {
         let Reconcile { began, ended, .. } = *reconcile;
         let middle = Time(began.0 + (ended - began).0 / 2);
         ClockReadings { middle, earliest: began - before, latest: ended + after }

@@ -167,7 +167,7 @@ pub(super) fn for_existing_cluster(
         let why = "actions during a reconcile, which would delay the other reconciles";
         return Err(on_this_cluster(why.to_owned()));
     }
-    if CustomKind::of(&scenario.workload).is_some() {
+    if CustomKind::from_workload(&scenario.workload).is_some() {
         let kind = &scenario.workload.kind;
         return Err(on_this_cluster(format!("no CRD is created for the kind {kind}")));
     }

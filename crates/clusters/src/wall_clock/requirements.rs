@@ -69,9 +69,9 @@ fn settings(scenario: &Scenario, release: Release, own: Option<&CustomController
         release,
         gates,
         hpa_controller: own.is_none(),
-        custom_kinds: CustomKind::of(&scenario.workload).into_iter().collect(),
+        custom_kinds: CustomKind::from_workload(&scenario.workload).into_iter().collect(),
         controller: own.map(|own| own.controller.clone()),
-        ..Settings::of(flags)
+        ..Settings::new(flags)
     }
 }
 

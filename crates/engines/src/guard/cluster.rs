@@ -78,17 +78,17 @@ pub struct Guard {
 
 impl Guard {
     /// Removes a folder.
-    pub fn of_folder(path: &Path) -> io::Result<Guard> {
+    pub fn for_folder(path: &Path) -> io::Result<Guard> {
         Guard::start(REMOVE_FOLDER, &[path])
     }
 
     /// Removes a container. Without the program `docker`, it does nothing.
-    pub fn of_container(name: &str) -> io::Result<Guard> {
+    pub fn for_container(name: &str) -> io::Result<Guard> {
         Guard::start(REMOVE_CONTAINER, &[name])
     }
 
     /// Deletes a cluster of kind.
-    pub fn of_kind_cluster(program: &str, name: &str) -> io::Result<Guard> {
+    pub fn for_kind_cluster(program: &str, name: &str) -> io::Result<Guard> {
         Guard::start(DELETE_KIND_CLUSTER, &[program, name])
     }
 

@@ -78,7 +78,7 @@ impl Upstream {
 
     /// Creates the engine of a local checkout, which is compared with the rules of a release.
     #[must_use]
-    pub fn of_checkout(program: PathBuf, name: Arc<str>, rules: Release) -> Upstream {
+    pub fn from_checkout(program: PathBuf, name: Arc<str>, rules: Release) -> Upstream {
         Upstream { any_release: true, ..Upstream::new(program, rules).called(name) }
     }
 
@@ -204,16 +204,16 @@ impl Engine for Upstream {
         let protocol = self.protocol.unwrap_or(PROTOCOL);
         self.has_observed_all_metrics = scenario.observed.all_metrics;
         let process = self.process()?;
-        process.send(&Request::Open(Open::of(scenario, release, protocol)))?;
+        process.send(&Request::Open(Open::new(scenario, release, protocol)))?;
         process.write_without_waiting();
         let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
         let log = Log::new(Time::ZERO, scenario.namespace.clone(), hpas, takes_turns(scenario));
         Ok(Box::new(UpstreamSession {
             now: Time::ZERO,
-            log: log.of_version(protocol),
+            log: log.for_protocol(protocol),
             opened: false,
             sent: VecDeque::new(),
-            older: Older::of(release),
+            older: Older::for_release(release),
             closed: false,
             engine: self,
         }))
@@ -257,7 +257,7 @@ struct SentStep {
 }
 
 impl SentStep {
-    fn of(step: &Step) -> SentStep {
+    fn new(step: &Step) -> SentStep {
         let requests = step.apply.iter().filter(|change| change.is_hpa_request()).count();
         let during = step.during.iter().map(|During { after, number, apply }| {
             let answers = apply.iter().filter(|change| change.is_hpa_request()).count();
@@ -337,7 +337,7 @@ impl Session for UpstreamSession<'_> {
             Older::V2beta1 => v2beta1::step(step, "autoscaling/v2beta1"),
             Older::V2beta2 => as_v2beta2(step),
         });
-        self.sent.push_back(SentStep::of(step));
+        self.sent.push_back(SentStep::new(step));
         self.process()?.send(&Request::Step(older.as_ref().unwrap_or(step)))
     }
 
@@ -383,7 +383,7 @@ enum Older {
 }
 
 impl Older {
-    fn of(release: Release) -> Option<Older> {
+    fn for_release(release: Release) -> Option<Older> {
         let rules = Rules::of(release);
         match (rules.admission.serves_v2, rules.admission.has_metric_selectors) {
             (true, _) => None,

@@ -129,7 +129,7 @@ pub struct Status<'a> {
 
 impl<'a> Status<'a> {
     /// The status of a container whose last instance was killed because of its memory.
-    pub(crate) fn of_killed(name: &'a str, kill: KilledContainer) -> Status<'a> {
+    pub(crate) fn from_kill(name: &'a str, kill: KilledContainer) -> Status<'a> {
         let KilledContainer { started_at, finished_at } = kill;
         let killed = Killed { reason: "OOMKilled", exit_code: 137, started_at, finished_at };
         Status {
@@ -206,7 +206,7 @@ impl<'a> From<&'a Pod> for PodStatus<'a> {
 impl<'a> From<&'a PodContainer> for Container<'a> {
     fn from(container: &'a PodContainer) -> Container<'a> {
         let requested = Some(container.memory_request).filter(|bytes| *bytes != 0);
-        Container { name: &container.name, resources: requested.map(Resources::of_memory) }
+        Container { name: &container.name, resources: requested.map(Resources::from_memory) }
     }
 }
 
@@ -221,7 +221,7 @@ impl<'a> From<&'a ContainerStatus> for Status<'a> {
                 ContainerState::Terminated(end) => State::ended(end),
             }),
             last_state: status.last_terminated.as_ref().map(State::ended),
-            resources: status.memory_request.map(Resources::of_memory),
+            resources: status.memory_request.map(Resources::from_memory),
         }
     }
 }
@@ -234,7 +234,7 @@ impl<'a> State<'a> {
 
 impl Resources<'_> {
     /// The request for an amount of memory, in bytes.
-    fn of_memory(memory: i64) -> Self {
+    fn from_memory(memory: i64) -> Self {
         Resources { requests: Requests::Memory { memory: memory.to_string() }, limits: None }
     }
 }

@@ -84,7 +84,7 @@ impl Process {
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
-        process_group::of_its_own(command.as_std_mut());
+        process_group::in_own_group(command.as_std_mut());
         let mut child = command.spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("its pipes are missing"));

@@ -68,11 +68,11 @@ impl UpdaterHost {
     ) -> Result<Vec<UpdaterAnswer>, EngineError> {
         let Some(UpdaterRun { updater: first, .. }) = runs.first() else { return Ok(Vec::new()) };
         if !self.is_open {
-            let flags = Flags::of(first.flags, first.per_vpa_config);
+            let flags = Flags::new(first.flags, first.per_vpa_config);
             self.process.send(&Request::Open { flags, resizes: first.resizes })?;
             self.is_open = true;
         }
-        let cases = (0..).zip(runs).map(|(number, run)| Case::of(number, run));
+        let cases = (0..).zip(runs).map(|(number, run)| Case::new(number, run));
         self.process.send(&Request::Decide { now, cases: cases.collect() })?;
         let answer: Answer = self
             .process
@@ -129,7 +129,7 @@ struct Flags {
 }
 
 impl Flags {
-    fn of(flags: &UpdaterFlags, per_vpa_config: bool) -> Flags {
+    fn new(flags: &UpdaterFlags, per_vpa_config: bool) -> Flags {
         Flags {
             min_replicas: flags.min_replicas,
             eviction_tolerance: flags.eviction_tolerance.to_string(),
@@ -155,7 +155,7 @@ struct Case<'a> {
 const WORKLOAD: &str = "web";
 
 impl<'a> Case<'a> {
-    fn of(number: usize, run: &UpdaterRun<'a>) -> Case<'a> {
+    fn new(number: usize, run: &UpdaterRun<'a>) -> Case<'a> {
         let UpdaterRun { updater: run, pods } = run;
         let namespace = format!("ns-{number}");
         let mut vpa = run.vpa.clone();
@@ -193,7 +193,7 @@ fn pod<'a>(namespace: &str, pod: &'a LivePod, limits: &'a Limits) -> PodObject<'
             limits: limits.get(&container.name),
         }),
     });
-    let killed = pod.oom_kills.iter().map(|(name, kill)| Status::of_killed(name, *kill));
+    let killed = pod.oom_kills.iter().map(|(name, kill)| Status::from_kill(name, *kill));
     PodObject {
         metadata: metadata(namespace, format!("{WORKLOAD}-{}", pod.ordinal), Some(owner)),
         spec: PodSpec { containers: containers.collect(), init_containers: Vec::new() },

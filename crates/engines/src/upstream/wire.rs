@@ -69,7 +69,7 @@ pub enum Request<'a> {
 }
 
 impl<'a> Open<'a> {
-    pub(crate) fn of(scenario: &'a Scenario, release: Release, protocol: u32) -> Open<'a> {
+    pub(crate) fn new(scenario: &'a Scenario, release: Release, protocol: u32) -> Open<'a> {
         let rules = Rules::of(release);
         Open {
             scenario: &scenario.id,

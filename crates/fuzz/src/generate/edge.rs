@@ -67,9 +67,9 @@ pub(super) fn edge(dice: &mut Dice, area: Area) -> Edge {
         _ => (78, 8, 10, 4),
     };
     let percent = Edge::Percent { up: dice.percent(60), percent: 100 };
-    let of_readiness =
+    let readiness_edge =
         dice.weighted(&[(3, Edge::Delay), (1, Edge::Initialization), (1, Edge::Sample)]);
-    let all = [(none, Edge::None), (policy, percent), (readiness, of_readiness)];
+    let all = [(none, Edge::None), (policy, percent), (readiness, readiness_edge)];
     dice.weighted(&[all[0], all[1], all[2], (zero, Edge::Zero)])
 }
 

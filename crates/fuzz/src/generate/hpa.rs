@@ -72,8 +72,8 @@ fn metrics(draft: &mut Draft, tolerances: Tolerances) -> Vec<Value> {
 /// One metric of any type.
 pub(super) fn metric(draft: &mut Draft, tolerances: Tolerances) -> Value {
     let custom = if draft.area == Area::Custom { 12 } else { 1 };
-    let of_readiness = draft.edge.requires_cpu() && draft.dice.percent(85);
-    if of_readiness && !draft.podless {
+    let tests_readiness = draft.edge.requires_cpu() && draft.dice.percent(85);
+    if tests_readiness && !draft.podless {
         return resources::pods(draft, tolerances);
     }
     // Metrics of objects and external metrics do not require pods.

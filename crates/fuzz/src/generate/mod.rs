@@ -63,18 +63,18 @@ const MAX_DRAWS: usize = 100;
 /// Generates a scenario of an HPA that the release supports. If none of [`MAX_DRAWS`] scenarios is
 /// supported, returns the last one.
 fn supported(dice: &mut Dice, area: Area, release: Release) -> Scenario {
-    let mut made = of_hpa(dice, area, release);
+    let mut made = hpa_scenario(dice, area, release);
     for _ in 1..MAX_DRAWS {
         if made.unsupported_on(release).is_none() {
             break;
         }
-        made = of_hpa(dice, area, release);
+        made = hpa_scenario(dice, area, release);
     }
     made
 }
 
 /// A scenario of an HPA.
-fn of_hpa(dice: &mut Dice, area: Area, release: Release) -> Scenario {
+fn hpa_scenario(dice: &mut Dice, area: Area, release: Release) -> Scenario {
     let edge = edge::edge(dice, area);
     let flags = flags(dice, area, edge, &Rules::of(release));
     let (gates, gate_overrides) = gates(dice, release);

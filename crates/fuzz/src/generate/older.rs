@@ -20,9 +20,9 @@ pub(super) fn in_some_version(draft: &mut Draft, spec: &Map<String, Value>) -> V
         "spec": spec,
     });
     let (version, older) = match draft.dice.weighted(&[(84, 0), (8, 1), (4, 2), (4, 3)]) {
-        1 if is_expressible_in_v1(spec) => ("autoscaling/v1", Some(of_version_1(draft, spec))),
-        2 => ("autoscaling/v2beta1", of_version_2beta1(&current)),
-        3 => ("autoscaling/v2beta2", Some(of_version_2beta2(&current))),
+        1 if is_expressible_in_v1(spec) => ("autoscaling/v1", Some(to_version_1(draft, spec))),
+        2 => ("autoscaling/v2beta1", to_version_2beta1(&current)),
+        3 => ("autoscaling/v2beta2", Some(to_version_2beta2(&current))),
         _ => return current,
     };
     match older.map(scenario::served) {
@@ -41,7 +41,7 @@ fn is_expressible_in_v1(spec: &Map<String, Value>) -> bool {
 }
 
 /// A v1 manifest that is equivalent to a v2 spec, except for the default of metrics.
-fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
+fn to_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
     let mut spec = spec.clone();
     let mut annotations = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -73,7 +73,7 @@ fn of_version_1(draft: &mut Draft, spec: &Map<String, Value>) -> Value {
 }
 
 /// The form of v2beta1: metrics in the form of v1, behavior in an annotation.
-fn of_version_2beta1(manifest: &Value) -> Option<Value> {
+fn to_version_2beta1(manifest: &Value) -> Option<Value> {
     let spec = manifest["spec"].as_object().filter(|spec| is_expressible_in_v1(spec))?;
     let mut spec = spec.clone();
     let mut annotations = Map::new();
@@ -94,7 +94,7 @@ fn of_version_2beta1(manifest: &Value) -> Option<Value> {
 }
 
 /// The form of v2beta2: tolerances in annotations.
-fn of_version_2beta2(manifest: &Value) -> Value {
+fn to_version_2beta2(manifest: &Value) -> Value {
     let mut manifest = manifest.clone();
     manifest["apiVersion"] = json!("autoscaling/v2beta2");
     for (direction, name) in [("scaleUp", "scale-up"), ("scaleDown", "scale-down")] {
@@ -124,7 +124,7 @@ mod tests {
             let made = super::super::scenario(5, index, Release::NEWEST, &[]);
             let manifest = made.hpas[0].manifest.clone();
             let Ok((spec, ApiVersion::V2)) = decode_spec(&manifest) else { continue };
-            let older = [of_version_2beta1(&manifest), Some(of_version_2beta2(&manifest))];
+            let older = [to_version_2beta1(&manifest), Some(to_version_2beta2(&manifest))];
             for older in older.into_iter().flatten() {
                 let mut made = made.clone();
                 made.hpas[0].manifest = older;

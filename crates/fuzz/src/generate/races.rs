@@ -64,9 +64,9 @@ fn is_slow(event: &TimelineEvent) -> bool {
 
 fn action(draft: &mut Draft) -> TimelineEvent {
     match draft.dice.below(12) {
-        0..=4 => timeline::of_users(draft),
-        5 | 6 => timeline::of_pods(draft).into(),
-        7 | 8 => timeline::of_errors(draft).into(),
+        0..=4 => timeline::user_event(draft),
+        5 | 6 => timeline::pod_action(draft).into(),
+        7 | 8 => timeline::error_action(draft).into(),
         9 => {
             let hpa = timeline::one_of(draft);
             TimelineEvent { hpa, ..Action::DeleteHpa(Empty {}).into() }

@@ -21,9 +21,9 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     let most = if draft.ticks > 1000 { 30 } else { 5 };
     let mut events = Vec::new();
     let themes: [(Area, u64, Draw); 3] = [
-        (Area::Pods, 30, |draft| of_pods(draft).into()),
-        (Area::Errors, 20, |draft| of_errors(draft).into()),
-        (Area::Edits, 25, of_users),
+        (Area::Pods, 30, |draft| pod_action(draft).into()),
+        (Area::Errors, 20, |draft| error_action(draft).into()),
+        (Area::Edits, 25, user_event),
     ];
     for (area, elsewhere, what) in themes {
         if !draft.likely(area, elsewhere, 100) {
@@ -52,7 +52,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     possible(events)
 }
 
-pub(super) fn of_pods(draft: &mut Draft) -> Action {
+pub(super) fn pod_action(draft: &mut Draft) -> Action {
     let set = draft.pods();
     if draft.dice.percent(20) && !matches!(draft.kind.0, "ReplicaSet" | "ReplicationController") {
         return Action::RollingUpdate(rolling_update(draft));
@@ -103,7 +103,7 @@ fn rolling_update(draft: &mut Draft) -> RollingUpdate {
     RollingUpdate { max_surge, max_unavailable, containers }
 }
 
-pub(super) fn of_errors(draft: &mut Draft) -> Action {
+pub(super) fn error_action(draft: &mut Draft) -> Action {
     let error = error(draft);
     if draft.dice.percent(if draft.hpas.len() > 1 { 15 } else { 2 }) {
         let span = draft.span();
@@ -112,10 +112,10 @@ pub(super) fn of_errors(draft: &mut Draft) -> Action {
     if !draft.names.is_empty() && draft.dice.percent(60) {
         let names = draft.names.clone();
         let name = draft.dice.pick(&names);
-        let of_pods = name.starts_with("pods");
+        let concerns_pods = name.starts_with("pods");
         return match draft.dice.below(4) {
             0 => Action::MetricEmpty(name),
-            1 if of_pods => {
+            1 if concerns_pods => {
                 let pods = draft.pods();
                 Action::MetricMissing(MetricOfPods { metric: name, pods })
             }
@@ -196,7 +196,7 @@ fn error(draft: &mut Draft) -> ApiError {
     ApiError { code, reason: reason.to_owned(), message }
 }
 
-pub(super) fn of_users(draft: &mut Draft) -> TimelineEvent {
+pub(super) fn user_event(draft: &mut Draft) -> TimelineEvent {
     match draft.dice.below(10) {
         0 | 1 => {
             let size = draft.dice.replicas(draft.min - 1, draft.max.min(60) + 1).max(0);

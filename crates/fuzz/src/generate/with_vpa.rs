@@ -20,13 +20,13 @@ use kube_lockstep_sim::engine::Hpa;
 const MEBIBYTE_IN_MILLI: i64 = 1000 << 20;
 
 /// The scenario with a VPA, if it can have one.
-pub(crate) fn add(dice: &mut Dice, of_hpa: &Scenario) -> Option<Scenario> {
-    let of_hpa = Scenario { requirement: "Generated.".to_owned(), ..of_hpa.clone() };
-    let mut tree = scenario::to_tree(&of_hpa);
+pub(crate) fn add(dice: &mut Dice, hpa_scenario: &Scenario) -> Option<Scenario> {
+    let hpa_scenario = Scenario { requirement: "Generated.".to_owned(), ..hpa_scenario.clone() };
+    let mut tree = scenario::to_tree(&hpa_scenario);
     let containers: Vec<String> =
-        of_hpa.workload.spec.containers.iter().map(|it| it.name.to_string()).collect();
+        hpa_scenario.workload.spec.containers.iter().map(|it| it.name.to_string()).collect();
     let recommender = recommender_flags(dice);
-    tree["vpa"] = manifest(dice, &of_hpa, &containers);
+    tree["vpa"] = manifest(dice, &hpa_scenario, &containers);
     tree["vpaRelease"] = VpaRelease::NEWEST.to_string().into();
     tree["recommender"] = json!({ "flags": recommender });
     tree["updater"] = json!({ "flags": updater_flags(dice) });
@@ -36,13 +36,13 @@ pub(crate) fn add(dice: &mut Dice, of_hpa: &Scenario) -> Option<Scenario> {
     };
     timeline
         .retain(|event| scenario::EVENTS_WITHOUT_VPA.iter().all(|name| event.get(*name).is_none()));
-    timeline.extend(events(dice, of_hpa.until, &containers).iter().map(|event| json!(event)));
+    timeline.extend(events(dice, hpa_scenario.until, &containers).iter().map(|event| json!(event)));
     tree["timeline"] = timeline.into();
     <Hpa as Fuzzed>::read("generated", &tree)
 }
 
-fn manifest(dice: &mut Dice, of_hpa: &Scenario, containers: &[String]) -> Value {
-    let workload = &of_hpa.workload;
+fn manifest(dice: &mut Dice, hpa_scenario: &Scenario, containers: &[String]) -> Value {
+    let workload = &hpa_scenario.workload;
     let api_version = match workload.group.as_str() {
         "" => workload.version.clone(),
         group => format!("{group}/{}", workload.version),

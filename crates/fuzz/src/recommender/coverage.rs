@@ -148,7 +148,8 @@ impl Default for RecommenderCoverage {
 impl RecommenderCoverage {
     /// Counts the flags of a scenario, and the objects with which it starts.
     pub fn begin(&mut self, scenario: &VpaScenario, release: VpaRelease) {
-        let is_known = |name: &&str| VpaRelease::of_flag(name).is_none_or(|since| since <= release);
+        let is_known =
+            |name: &&str| VpaRelease::introducing(name).is_none_or(|since| since <= release);
         for name in RecommenderFlags::NAMES.into_iter().filter(is_known) {
             self.counts.count_possible(
                 ItemGroup::Flags as usize,

@@ -36,7 +36,7 @@ pub fn scenario(seed: u64, index: u64, release: VpaRelease) -> VpaScenario {
 pub(crate) fn tree(seed: u64, index: u64, release: VpaRelease) -> Value {
     let mut dice = Dice::new(seed, index);
     let mut flags = objects::flags(&mut dice);
-    flags.retain(|flag, _| VpaRelease::of_flag(flag).is_none_or(|since| since <= release));
+    flags.retain(|flag, _| VpaRelease::introducing(flag).is_none_or(|since| since <= release));
     let parsed = RecommenderFlags::parse(&flags).unwrap_or_default();
     let mut draft = Draft::new(dice, &parsed);
     let has_checkpoint = draft.dice.percent(10);

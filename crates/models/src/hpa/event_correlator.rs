@@ -72,7 +72,7 @@ struct Occurrence<'a> {
 impl Occurrence<'_> {
     /// The name and the times of the event that is written, if it occurred first at `first`.
     fn times(&self, first: Time) -> EventTimes {
-        EventTimes::of(&self.event.hpa, first, self.at, self.began)
+        EventTimes::new(&self.event.hpa, first, self.at, self.began)
     }
 }
 
@@ -116,7 +116,7 @@ impl EventCorrelator {
         let mut requests = observed.map(|observed| observed.sent_events().peekable());
         let began = decision.observation.at;
         let version = self.rules.admission.controller_version();
-        let origin = EventOrigin::of_hpa(version, decision.uid);
+        let origin = EventOrigin::for_hpa(version, decision.uid);
         for (event, at) in decision.observation.events().zip(&decision.event_times) {
             let known = match &mut requests {
                 Some(requests) => Known::Request(requests.peek().copied()),

@@ -92,7 +92,7 @@ pub(crate) struct OwnedInput {
 }
 
 impl OwnedInput {
-    pub(crate) fn of(input: &Input<'_>) -> OwnedInput {
+    pub(crate) fn new(input: &Input<'_>) -> OwnedInput {
         OwnedInput {
             now: input.now,
             hpa_version: input.hpa_version,
@@ -138,9 +138,9 @@ pub(crate) struct OwnedInterruption {
 }
 
 impl OwnedInterruption {
-    pub(crate) fn of(interruption: &Interruption<'_>) -> OwnedInterruption {
+    pub(crate) fn new(interruption: &Interruption<'_>) -> OwnedInterruption {
         let Interruption { after, input, hpas } = interruption;
-        OwnedInterruption { after: *after, input: OwnedInput::of(input), hpas: hpas.clone() }
+        OwnedInterruption { after: *after, input: OwnedInput::new(input), hpas: hpas.clone() }
     }
 
     pub(crate) fn interruption<'a>(&'a self, hpa: &'a Hpa) -> Interruption<'a> {

@@ -87,10 +87,11 @@ impl HpaSelectorStore {
                 labels.push(&pod.labels);
             }
         }
-        let of_namespace = |key: &str| key.split_once('/').is_some_and(|(ns, _)| ns == namespace);
+        let is_in_namespace =
+            |key: &str| key.split_once('/').is_some_and(|(ns, _)| ns == namespace);
         let selects = |selector: &Selector| labels.iter().any(|labels| selector.matches(labels));
         let matching = self.selectors.iter().filter(|(key, selector)| {
-            of_namespace(key) && selector.as_ref().is_some_and(|it| selects(&it.selector))
+            is_in_namespace(key) && selector.as_ref().is_some_and(|it| selects(&it.selector))
         });
         matching.take(limit).map(|(key, _)| key.clone()).collect()
     }

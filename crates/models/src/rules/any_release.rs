@@ -70,9 +70,9 @@ impl AnyReleases {
             return Ok(AnyReleases { kubernetes: Some(Releases::parse(text, known)?), vpa });
         }
         let is_vpa = |part: &&str| part.trim_start().starts_with("vpa");
-        let (of_vpa, others): (Vec<&str>, Vec<&str>) = text.split(',').partition(is_vpa);
+        let (vpa_parts, others): (Vec<&str>, Vec<&str>) = text.split(',').partition(is_vpa);
         let mut vpa = Vec::new();
-        for part in of_vpa {
+        for part in vpa_parts {
             vpa.extend(vpa_range(part.trim())?);
         }
         vpa.sort_unstable();

@@ -402,7 +402,7 @@ impl VpaRules {
 impl VpaRelease {
     /// The release that introduced a flag of the recommender, unless all releases have it.
     #[must_use]
-    pub fn of_flag(name: &str) -> Option<VpaRelease> {
+    pub fn introducing(name: &str) -> Option<VpaRelease> {
         let row = VPA_CHANGES.iter().find(|change| change.flags.contains(&name));
         row.map(|change| change.since)
     }
@@ -436,7 +436,7 @@ mod tests {
             assert!(is_new_flag || rules != VpaRules::FIRST, "{}", change.what);
         }
         assert_eq!(VpaRules::of(VpaRelease::OLDEST), VpaRules::FIRST);
-        assert_eq!(VpaRelease::of_flag("humanize-memory"), Some(v1(3)));
-        assert_eq!(VpaRelease::of_flag("memory-saver"), None);
+        assert_eq!(VpaRelease::introducing("humanize-memory"), Some(v1(3)));
+        assert_eq!(VpaRelease::introducing("memory-saver"), None);
     }
 }

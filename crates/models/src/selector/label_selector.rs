@@ -11,7 +11,9 @@ impl Selector {
     /// The first invalid requirement, with upstream's message.
     ///
     /// Upstream: apimachinery, meta/v1/helpers.go, LabelSelectorAsSelector
-    pub fn of_label_selector(selector: Option<&LabelSelector>) -> Result<Selector, SelectorError> {
+    pub fn from_label_selector(
+        selector: Option<&LabelSelector>,
+    ) -> Result<Selector, SelectorError> {
         let Some(selector) = selector else {
             return Ok(Selector::nothing());
         };
@@ -33,7 +35,7 @@ impl Selector {
             let values = expression.values.clone();
             requirements.push(new_requirement(expression.key.clone(), operator, values)?);
         }
-        Ok(Selector::of_requirements(requirements))
+        Ok(Selector::from_requirements(requirements))
     }
 }
 
@@ -55,7 +57,7 @@ mod tests {
     }
 
     fn text(key: &str, operator: &str, values: &[&str]) -> Result<String, String> {
-        let selector = Selector::of_label_selector(Some(&selector(key, operator, values)));
+        let selector = Selector::from_label_selector(Some(&selector(key, operator, values)));
         selector.map(|it| it.to_string()).map_err(|error| error.to_string())
     }
 
@@ -79,7 +81,7 @@ mod tests {
             "values: Invalid value: [\"x\"]: values set must be empty for exists and does not exist"
         );
         let older = |key, operator, values: &[&str]| {
-            let wrong = Selector::of_label_selector(Some(&selector(key, operator, values)));
+            let wrong = Selector::from_label_selector(Some(&selector(key, operator, values)));
             let wrong = wrong.unwrap_err();
             [WrongNumberFormat::Detail, WrongNumberFormat::GoSyntax].map(|it| wrong.in_format(it))
         };
@@ -109,9 +111,9 @@ mod tests {
     #[test]
     fn an_absent_selector_selects_nothing_and_an_empty_selector_everything() {
         let labels = [("app".to_owned(), "web".to_owned())].into();
-        assert!(!Selector::of_label_selector(None).unwrap().matches(&labels));
+        assert!(!Selector::from_label_selector(None).unwrap().matches(&labels));
         let empty = LabelSelector::default();
-        assert!(Selector::of_label_selector(Some(&empty)).unwrap().matches(&labels));
-        assert_eq!(Selector::of_label_selector(None).unwrap().to_string(), "");
+        assert!(Selector::from_label_selector(Some(&empty)).unwrap().matches(&labels));
+        assert_eq!(Selector::from_label_selector(None).unwrap().to_string(), "");
     }
 }

@@ -107,10 +107,10 @@ impl Selector {
     /// Upstream: selector.go, Parse
     pub fn parse(text: &str) -> Result<Selector, SelectorError> {
         let requirements = Parser { tokens: scan(text), position: 0 }.parse()?;
-        Ok(Selector::of_requirements(requirements))
+        Ok(Selector::from_requirements(requirements))
     }
 
-    pub(super) fn of_requirements(mut requirements: Vec<Requirement>) -> Selector {
+    pub(super) fn from_requirements(mut requirements: Vec<Requirement>) -> Selector {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Selector { requirements, nothing: false }
     }

@@ -134,7 +134,7 @@ pub enum OomOutcome {
 }
 
 /// The occurrences that a usage sample causes. `before`: the state of the container before it.
-pub(super) fn of_usage(
+pub(super) fn usage_occurrences(
     pod: &ObjectName,
     usage: &ContainerUsage,
     at: GoTime,
@@ -166,7 +166,7 @@ pub(super) fn of_usage(
 
 /// The occurrence that an OOM kill causes. `before`: the state of the container before it.
 /// `is_discarded`: the container rejected it with an error.
-pub(super) fn of_oom(
+pub(super) fn oom_occurrence(
     oom: &QueuedOom,
     before: &Before,
     settings: MemorySettings,
@@ -331,7 +331,7 @@ mod tests {
     fn texts(before: &[Amount], memory: Amount, minute: i64) -> Vec<String> {
         let before = before_of(before);
         let usage = ContainerUsage { container: "app".into(), cpu: None, memory: Some(memory) };
-        let found = of_usage(&web_0(), &usage, at(minute), &before);
+        let found = usage_occurrences(&web_0(), &usage, at(minute), &before);
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -357,7 +357,7 @@ mod tests {
         state.add_cpu_sample(&mut aggregate, 100, at(1));
         let usage = ContainerUsage { container: "app".into(), cpu: Some(100), memory: None };
         let before = Before { state, holds_peak: true };
-        let found = |minute| of_usage(&web_0(), &usage, at(minute), &before).len();
+        let found = |minute| usage_occurrences(&web_0(), &usage, at(minute), &before).len();
         assert_eq!([found(0), found(1), found(2)], [1, 1, 0]);
     }
 
@@ -377,7 +377,7 @@ mod tests {
             let (before, settings) = (before_of(samples), aggregate.settings);
             let recorded = state.record_oom(&mut aggregate, &VpaRules::default(), &kill);
             let queued = QueuedOom { oom, origin: OomMemory::Requested };
-            let account = of_oom(&queued, &before, settings, recorded.is_err());
+            let account = oom_occurrence(&queued, &before, settings, recorded.is_err());
             let Occurrence::OomKill(account) = account else { panic!("{account:?}") };
             assert_eq!(account.outcome, outcome);
             let counts = matches!(outcome, OomOutcome::BeginsInterval | OomOutcome::HigherPeak(_));

@@ -84,11 +84,12 @@ fn capped(
     limits: &Limits,
 ) -> ContainerRecommendation {
     let name = recommendation.container_name.clone();
-    let policy = vpa.spec.resource_policy.as_ref().and_then(|it| it.of_container(&name));
+    let policy = vpa.spec.resource_policy.as_ref().and_then(|it| it.for_container(&name));
     let least = policy.and_then(|policy| policy.min_allowed.as_ref());
     let most = policy.and_then(|policy| policy.max_allowed.as_ref());
     let values = policy.and_then(|policy| policy.controlled_values);
-    let of_container = limits.get(&name).filter(|_| values == Some(ControlledValues::RequestsOnly));
+    let container_limits =
+        limits.get(&name).filter(|_| values == Some(ControlledValues::RequestsOnly));
     let ContainerRecommendation { target, lower_bound, upper_bound, .. } = &mut recommendation;
     for list in [target, lower_bound, upper_bound] {
         let ResourceList { cpu, memory } = list;
@@ -97,7 +98,7 @@ fn capped(
             limit(value, least.and_then(|list| list.get(name)), Ordering::Less);
             limit(value, most.and_then(|list| list.get(name)), Ordering::Greater);
             // Upstream compares milli-units here, and a limit of zero applies.
-            if let Some(most) = of_container.and_then(|limits| limits.get(name))
+            if let Some(most) = container_limits.and_then(|limits| limits.get(name))
                 && value.milli() > most.milli()
             {
                 *value = most.clone();

@@ -177,12 +177,12 @@ impl ResourcePolicy {
     ///
     /// Upstream: pkg/utils/vpa/api.go, GetContainerResourcePolicy
     #[must_use]
-    pub fn of_container(&self, name: &str) -> Option<&ContainerPolicy> {
+    pub fn for_container(&self, name: &str) -> Option<&ContainerPolicy> {
         let own = self.container_policies.iter().find(|policy| policy.container_name == name);
         own.or_else(|| self.container_policies.iter().rev().find(|it| it.container_name == "*"))
     }
 
-    /// The names with several policies, of which [`Self::of_container`] ignores all but one.
+    /// The names with several policies, of which [`Self::for_container`] ignores all but one.
     pub fn repeated_names(&self) -> impl Iterator<Item = &str> {
         let policies = &self.container_policies;
         let names = policies.iter().map(|policy| &*policy.container_name);

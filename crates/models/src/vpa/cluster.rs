@@ -215,7 +215,7 @@ impl Links<'_> {
             if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
                 vpa.add_aggregate(key.clone(), id);
                 let policy = vpa.policy.as_ref();
-                let policy = policy.and_then(|policy| policy.of_container(&key.container));
+                let policy = policy.and_then(|policy| policy.for_container(&key.container));
                 aggregate.update_from_policy(policy, context);
             }
         }
@@ -508,7 +508,7 @@ impl ClusterState {
         if context.flags.per_vpa_config {
             for (key, id) in &state.aggregates {
                 let policy = state.policy.as_ref();
-                let policy = policy.and_then(|policy| policy.of_container(&key.container));
+                let policy = policy.and_then(|policy| policy.for_container(&key.container));
                 self.aggregates[*id].update_from_policy(policy, context);
             }
         }

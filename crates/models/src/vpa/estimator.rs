@@ -74,7 +74,7 @@ pub(super) struct Minimum {
 impl Minimum {
     /// The minimum of each container of a pod. Upstream: GetRecommendedPodResources
     #[must_use]
-    pub(super) fn of_pod(flags: &RecommenderFlags, containers: usize) -> Minimum {
+    pub(super) fn per_container(flags: &RecommenderFlags, containers: usize) -> Minimum {
         let fraction = 1.0 / containers as f64;
         let cpu = millicores(flags.pod_recommendation_min_cpu_millicores * 0.001);
         let memory = amount(flags.pod_recommendation_min_memory_mb * 1024.0 * 1024.0);

@@ -324,8 +324,9 @@ impl Histogram {
     #[must_use]
     pub(super) fn tolerance(&self) -> f64 {
         let Some(random) = self.random else { return 0.0 };
-        let of_rounding = if random.is_rounding_random { self.total * ROUNDING_ERROR } else { 0.0 };
-        of_rounding + random.light
+        let from_rounding =
+            if random.is_rounding_random { self.total * ROUNDING_ERROR } else { 0.0 };
+        from_rounding + random.light
     }
 
     /// Returns true if upstream's random order of merges can decide the buckets of percentiles (0

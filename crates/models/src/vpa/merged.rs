@@ -195,8 +195,8 @@ impl MergedContainer {
         // The numbers of changes never decrease, so the sum is the same only if all are. It is
         // taken before the merge, which may change the merged histograms.
         let own = self.sources.iter().map(|id| aggregates[*id].memory.changes());
-        let of_checkpoint = checkpoint.as_ref().map(|it| it.memory.changes());
-        let changes = Some(own.chain(of_checkpoint).sum());
+        let checkpoint_changes = checkpoint.as_ref().map(|it| it.memory.changes());
+        let changes = Some(own.chain(checkpoint_changes).sum());
         self.cpu = self.merge_resource(aggregates, checkpoint.as_deref_mut(), flags, Resource::Cpu);
         let mut sources = self.sources.iter().map(|id| &aggregates[*id].memory);
         if self.memory_changes != changes || sources.any(Histogram::awaits_shift) {
@@ -288,8 +288,9 @@ impl MergedContainer {
             let mut ends = peaks.clone().map(|it| it.end);
             let first = ends.next();
             let has_several_weights = ends.any(|end| Some(end) != first);
-            let of_order = if has_several_weights { memory.total() * ROUNDING_ERROR } else { 0.0 };
-            let tolerance = of_order + memory.tolerance();
+            let order_error =
+                if has_several_weights { memory.total() * ROUNDING_ERROR } else { 0.0 };
+            let tolerance = order_error + memory.tolerance();
             let is_undetermined = memory.is_moved_by_order(peaks.clone().map(|it| it.end));
             peaks.for_each(|it| memory.subtract(it.peak as f64, MEMORY_WEIGHT, it.end));
             SavedMemory { histogram: Arc::new(memory.save()), tolerance, is_undetermined }

@@ -34,7 +34,7 @@ pub(super) fn recommend(
     let mut container_recommendations = Vec::with_capacity(containers.len());
     for merged in containers.iter().filter(recommended) {
         let name = &merged.name;
-        let policy = policy.and_then(|policy| policy.of_container(name));
+        let policy = policy.and_then(|policy| policy.for_container(name));
         let [target, lower_bound, upper_bound] = resource_lists(merged, policy, context, minimum);
         let mut container = ContainerRecommendation {
             container_name: name.clone(),
@@ -58,7 +58,7 @@ fn has_recommendation(
     policy: Option<&ResourcePolicy>,
     rules: &VpaRules,
 ) -> bool {
-    let policy = policy.and_then(|policy| policy.of_container(name));
+    let policy = policy.and_then(|policy| policy.for_container(name));
     let is_on = policy.and_then(|policy| policy.mode) != Some(ScalingMode::Off);
     is_on && (rules.recommends_without_samples || aggregate.count > 0)
 }
@@ -71,7 +71,7 @@ pub(super) fn minimum_of(
     Context { flags, rules, .. }: Context<'_>,
 ) -> Minimum {
     let recommended = containers.iter().filter(|it| has_recommendation(it, policy, rules));
-    Minimum::of_pod(flags, recommended.count())
+    Minimum::per_container(flags, recommended.count())
 }
 
 /// The values of a recommendation, in the order of [`BOUNDS`].

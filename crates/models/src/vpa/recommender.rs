@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::account::{Occurrence, OomMemory, of_oom, of_usage};
+use super::account::{Occurrence, OomMemory, oom_occurrence, usage_occurrences};
 use super::aggregate::{Aggregate, Resource};
 use super::api::{
     Checkpoint, CheckpointSpec, ObjectName, Recommendation, VerticalPodAutoscaler, VpaCondition,
@@ -441,7 +441,7 @@ impl Recommender {
                 if let Some(account) = &mut self.account
                     && let Some(before) = pod.before(&usage.container)
                 {
-                    account.extend(of_usage(&item.pod, usage, item.timestamp, &before));
+                    account.extend(usage_occurrences(&item.pod, usage, item.timestamp, &before));
                 }
                 let result = pod.add_usage(usage, item.timestamp, context);
                 if result.is_err() && self.flags.memory_saver {
@@ -462,7 +462,7 @@ impl Recommender {
             if let (Some(account), Some(before)) = (&mut self.account, before)
                 && let Some(settings) = self.state.memory_settings(&oom.pod, &oom.container)
             {
-                account.push(of_oom(&queued, &before, settings, recorded.is_err()));
+                account.push(oom_occurrence(&queued, &before, settings, recorded.is_err()));
             }
             if let Err(error) = recorded {
                 log.push(Failure::Oom(oom).line(error.0, &self.rules.texts));

@@ -28,7 +28,7 @@ impl Snapshot {
     /// The state after a run. `with_contents`: with the contents of the checkpoints, which then
     /// stay in memory after they are replaced.
     #[must_use]
-    pub fn of(objects: &Objects, run: &RunAt, with_contents: bool) -> Snapshot {
+    pub fn new(objects: &Objects, run: &RunAt, with_contents: bool) -> Snapshot {
         let statuses = objects.vpas.iter();
         let statuses = statuses.map(|(name, vpa)| (name.clone(), VpaStatus::clone(&vpa.status)));
         let checkpoints = objects

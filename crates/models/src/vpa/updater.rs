@@ -436,7 +436,7 @@ impl Updater<'_> {
     /// Returns true if a container was killed soon after its start, and not long ago.
     fn is_quick(&self, container: &str, kill: KilledContainer) -> bool {
         let policy = self.vpa.spec.resource_policy.as_ref();
-        let policy = policy.and_then(|policy| policy.of_container(container));
+        let policy = policy.and_then(|policy| policy.for_container(container));
         if policy.and_then(|policy| policy.mode) == Some(super::ScalingMode::Off) {
             return false;
         }
@@ -793,8 +793,8 @@ mod tests {
         }
         assert!(UpdaterFlags::default().set("min-replica", "1").is_err());
         assert!(UpdaterFlags::NAMES.into_iter().all(|it| UpdaterFlags::unsupported(it).is_none()));
-        let of_rate = UpdaterFlags::unsupported("eviction-rate-limit");
-        assert_eq!(of_rate, Some("evictions are not rate-limited"));
+        let rate_reason = UpdaterFlags::unsupported("eviction-rate-limit");
+        assert_eq!(rate_reason, Some("evictions are not rate-limited"));
         assert_eq!(UpdaterFlags::unsupported("min-replica"), None);
         assert!(UpdaterFlags::default().set("updater-interval", "0s").is_err());
     }

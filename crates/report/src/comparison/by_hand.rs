@@ -80,7 +80,7 @@ until: {until}s
         );
         let scenario = scenario(&text);
         let run = free_run(&scenario, Release::NEWEST);
-        let figures = Figures::of(&scenario, &run, &Reference::of(&run));
+        let figures = Figures::new(&scenario, &run, &Reference::new(&run));
         (run, figures)
     }
 }

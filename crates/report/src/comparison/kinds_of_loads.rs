@@ -20,7 +20,7 @@ fn stays(metric: &str, metrics: &str) -> Arc<Scenario> {
 
 fn figures(scenario: &Arc<Scenario>) -> Figures {
     let run = free_run(scenario, Release::NEWEST);
-    Figures::of(scenario, &run, &Reference::of(&run))
+    Figures::new(scenario, &run, &Reference::new(&run))
 }
 
 fn needed(metric: &str, metrics: &str) -> i32 {
@@ -136,12 +136,12 @@ fn a_higher_target_and_the_tolerance_are_causes() {
     let text = text.replace("replicas: 2", "replicas: 4");
     let first = scenario(&text);
     let run = free_run(&first, Release::NEWEST);
-    let reference = Reference::of(&run);
-    let figures = Figures::of(&first, &run, &reference);
+    let reference = Reference::new(&run);
+    let figures = Figures::new(&first, &run, &reference);
     let hours = |pods: f64| pods * 120.0 / 3600.0;
     assert!((figures.missing_pod_hours_by_cause.tolerance - hours(1.0)).abs() < 1e-9);
     let higher = scenario(&text.replace("averageValue: 500m", "averageValue: 700m"));
-    let figures = Figures::of(&higher, &free_run(&higher, Release::NEWEST), &reference);
+    let figures = Figures::new(&higher, &free_run(&higher, Release::NEWEST), &reference);
     assert!((figures.missing_pod_hours_by_cause.target - hours(1.0)).abs() < 1e-9);
     assert!((figures.missing_pod_hours - hours(1.0)).abs() < 1e-9, "{figures:?}");
 }

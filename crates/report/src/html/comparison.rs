@@ -119,7 +119,7 @@ fn value_at(values: &[Value], at: Time) -> Option<f64> {
 impl Comparison {
     /// Creates a page for a number of settings; on several releases, each counts several times.
     #[must_use]
-    pub fn of(settings: usize) -> Comparison {
+    pub fn new(settings: usize) -> Comparison {
         let share = Share::beside(CHART, settings);
         Comparison { hpas: Vec::new(), sections: Vec::new(), share, notes: Vec::new() }
     }
@@ -133,10 +133,10 @@ impl Comparison {
     pub fn add(&mut self, compared: Compared<'_>) {
         let Compared { setting, about, scenario, run } = compared;
         let predicted = Predicted::hpa(scenario, run, &[]);
-        let section = self.share.fit(|detail| Section::of_prediction(&predicted, detail));
+        let section = self.share.fit(|detail| Section::from_prediction(&predicted, detail));
         self.sections.push(section.named(&setting.to_string(), about));
         let release = &run.trace.release;
-        let drawn = hpa::Run::of_model(scenario, run, None);
+        let drawn = hpa::Run::from_model(scenario, run, None);
         for timeline in drawn.iter().flat_map(hpa::Run::timelines) {
             let is_compared = |chart: &Chart| !chart.main.is_empty();
             let series = Series {

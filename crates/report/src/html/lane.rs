@@ -176,7 +176,7 @@ struct Date {
 /// Empty without a date of t=0.
 fn dates(axis: ChartAxis, labels: &[Label]) -> Vec<Date> {
     let Some(zero) = axis.zero else { return Vec::new() };
-    let texts = labels.iter().map(|label| zero.plus(label.at.since_start()).of_day());
+    let texts = labels.iter().map(|label| zero.plus(label.at.since_start()).day_and_time());
     let texts: Vec<String> = texts.collect();
     let is_whole = texts.iter().all(|text| text.ends_with(":00"));
     let day = |text: &str| text.split(' ').next().map(str::to_owned);

@@ -55,7 +55,7 @@ impl<W: Write> Html<W> {
             setting: None,
             notes: Vec::new(),
             sections: Sections::default(),
-            share: Share::of_page(1),
+            share: Share::for_page(1),
         }
     }
 
@@ -95,7 +95,7 @@ impl<W: Write> Report for Html<W> {
         match event {
             Event::Preparing { .. } => Ok(()),
             Event::Started { scenarios, setting, note } => {
-                self.share = Share::of_page(*scenarios);
+                self.share = Share::for_page(*scenarios);
                 self.setting = Some(setting.clone());
                 self.notes.extend(note.clone());
                 Ok(())
@@ -103,7 +103,7 @@ impl<W: Write> Report for Html<W> {
             Event::Finished(outcome) => {
                 let setting = self.setting.as_ref();
                 let section =
-                    self.share.fit(|detail| Section::of_outcome(outcome, setting, detail));
+                    self.share.fit(|detail| Section::from_outcome(outcome, setting, detail));
                 self.sections.add(section);
                 Ok(())
             }
@@ -127,20 +127,20 @@ pub struct Part {
 }
 
 impl Part {
-    fn of(section: &Section) -> Part {
+    fn new(section: &Section) -> Part {
         Part { body: section.content(), panels: section.shown_panels().to_owned() }
     }
 
     /// A prediction.
     #[must_use]
     pub fn prediction(predicted: &Predicted<'_>) -> Part {
-        Part::of(&Section::of_prediction(predicted, Detail::OF_PART))
+        Part::new(&Section::from_prediction(predicted, Detail::OF_PART))
     }
 
     /// A change between two releases, with the timelines of both.
     #[must_use]
     pub fn change(change: &ScenarioChange<'_>) -> Part {
-        Part::of(&Section::of_change(change, Detail::OF_PART))
+        Part::new(&Section::from_change(change, Detail::OF_PART))
     }
 }
 
@@ -153,8 +153,8 @@ pub fn changes<'a, R: Display>(
     same: usize,
     skipped: &[(String, String)],
 ) -> String {
-    let share = Share::of_page(changes.len());
-    let sections = changes.map(|change| share.fit(|detail| Section::of_change(&change, detail)));
+    let share = Share::for_page(changes.len());
+    let sections = changes.map(|change| share.fit(|detail| Section::from_change(&change, detail)));
     let sections = sections.collect();
     let subject = &format!("on {} and {}", between.from, between.to);
     let unchanged = format!("{} unchanged", counted(same, "more scenario"));

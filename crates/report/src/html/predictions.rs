@@ -20,10 +20,10 @@ pub struct Predictions {
 impl Predictions {
     /// Creates a page for a number of scenarios.
     #[must_use]
-    pub fn of(scenarios: usize) -> Predictions {
+    pub fn new(scenarios: usize) -> Predictions {
         Predictions {
             sections: Sections::default(),
-            share: Share::of_page(scenarios),
+            share: Share::for_page(scenarios),
             notes: Vec::new(),
             releases: Vec::new(),
             is_of_many: scenarios > 1,
@@ -37,7 +37,7 @@ impl Predictions {
 
     /// Adds a prediction.
     pub fn add(&mut self, predicted: &Predicted<'_>) {
-        let section = self.share.fit(|detail| Section::of_prediction(predicted, detail));
+        let section = self.share.fit(|detail| Section::from_prediction(predicted, detail));
         self.sections.add(section);
         let Head { id, release, .. } = predicted.head();
         self.notes.extend(predicted.other_release().map(|note| match self.is_of_many {

@@ -67,7 +67,7 @@ impl<'a> ScenarioChange<'a> {
         changed: &'a Changed,
     ) -> ScenarioChange<'a> {
         let runs = [between.from, between.to].map(|release| free_run(scenario, release));
-        let (line, differing) = (scenario.line, Differing::of(between, changed));
+        let (line, differing) = (scenario.line, Differing::new(between, changed));
         ScenarioChange { line, differing, runs: ChangedRuns::Hpa(scenario, Box::new(runs)) }
     }
 
@@ -80,7 +80,7 @@ impl<'a> ScenarioChange<'a> {
     ) -> ScenarioChange<'a> {
         let releases = [between.from, between.to];
         let runs = releases.map(|release| free_recommender_run(scenario, release, &|_| false));
-        let (line, differing) = (scenario.line, Differing::of(between, changed));
+        let (line, differing) = (scenario.line, Differing::new(between, changed));
         ScenarioChange {
             line,
             differing,
@@ -145,12 +145,12 @@ impl Section {
     }
 
     /// The section of an outcome.
-    pub(super) fn of_outcome(
+    pub(super) fn from_outcome(
         outcome: &Outcome,
         setting: Option<&Setting>,
         detail: Detail,
     ) -> Section {
-        let figures = Figures::new(Presentation::of_outcome(outcome, detail), detail);
+        let figures = Figures::new(Presentation::from_outcome(outcome, detail), detail);
         let body = html! {
             (facts(outcome, figures.counts(), setting))
             (verdict(outcome))
@@ -159,7 +159,7 @@ impl Section {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
             (notes(outcome.notes.iter().map(|note| {
-                let what = of_any_release(&note.what, &outcome.release);
+                let what = for_any_release(&note.what, &outcome.release);
                 format!("{}: {what}", note.place(&outcome.path))
             })))
         };
@@ -181,9 +181,9 @@ impl Section {
     }
 
     /// The section of a prediction.
-    pub(super) fn of_prediction(predicted: &Predicted<'_>, detail: Detail) -> Section {
+    pub(super) fn from_prediction(predicted: &Predicted<'_>, detail: Detail) -> Section {
         let Head { id, path, requirement, release, notes, undetermined } = predicted.head();
-        let figures = Figures::new(Presentation::of_prediction(*predicted, None, detail), detail);
+        let figures = Figures::new(Presentation::from_prediction(*predicted, None, detail), detail);
         let (of, unmet) = (UnmetOf { id, path, release: &release }, predicted.unmet);
         let body = html! {
             p.facts { (path) (figures.counts()) }
@@ -208,12 +208,12 @@ impl Section {
 
     /// The section of a change between two releases: what changed, why, and the timelines of the
     /// model on both.
-    pub(super) fn of_change(change: &ScenarioChange<'_>, detail: Detail) -> Section {
+    pub(super) fn from_change(change: &ScenarioChange<'_>, detail: Detail) -> Section {
         let Differing { from, to, first, rows } = &change.differing;
         let mark = Mark::changed(first, from.clone(), to.clone());
         let predictions = change.predictions();
         let [older, newer] = predictions.map(|it| {
-            let run = Presentation::of_prediction(it, Some(mark.clone()), detail);
+            let run = Presentation::from_prediction(it, Some(mark.clone()), detail);
             Figures::new(run, detail)
         });
         let Head { id, path, requirement, .. } = predictions[1].head();
@@ -344,7 +344,7 @@ impl Section {
 fn gist(outcome: &Outcome) -> String {
     match &outcome.verdict {
         Verdict::Diverges(first) => Mark::diverges(first, &outcome.engine).gist(),
-        Verdict::Skipped { why } => cut(&of_any_release(why, &outcome.release)),
+        Verdict::Skipped { why } => cut(&for_any_release(why, &outcome.release)),
         Verdict::Inconclusive { why, .. } => cut(why),
         Verdict::Conforms | Verdict::Unmet => String::new(),
     }
@@ -361,7 +361,7 @@ const RELEASES: char = '\u{e000}';
 
 /// A reason that names its release at last, with [`RELEASES`] instead, so that the same reason on
 /// several releases is shown once: `it applies to releases >=1.30, not to 1.27–1.29`.
-fn of_any_release(why: &str, release: &str) -> String {
+fn for_any_release(why: &str, release: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
     match why.rsplit_once(release) {
         Some((before, after)) if !before.ends_with(|c| is_part(c) || c == '.') => {
@@ -449,7 +449,7 @@ fn verdict(outcome: &Outcome) -> Markup {
             @if !output.is_empty() { pre tabindex="0" { (printable(output)) } }
         },
         Verdict::Skipped { why } => html! {
-            p.note { b { "Skipped: " } (of_any_release(why, &outcome.release)) }
+            p.note { b { "Skipped: " } (for_any_release(why, &outcome.release)) }
         },
         Verdict::Conforms | Verdict::Unmet => html! {},
     }
@@ -525,7 +525,7 @@ struct Explanation {
 }
 
 impl<'a> Differing<'a> {
-    fn of<C: ChangeRow>(between: Between<C::Release>, changed: &'a Changed<C>) -> Differing<'a> {
+    fn new<C: ChangeRow>(between: Between<C::Release>, changed: &'a Changed<C>) -> Differing<'a> {
         let rows = changed.rows.iter().map(|row| Explanation {
             since: row.since().to_string(),
             what: row.what(),

@@ -25,7 +25,7 @@ pub(super) struct Share {
 
 impl Share {
     /// The share of each section of a page with this number of sections.
-    pub(super) fn of_page(sections: usize) -> Share {
+    pub(super) fn for_page(sections: usize) -> Share {
         Share::beside(0, sections)
     }
 

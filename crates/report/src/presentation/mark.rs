@@ -56,10 +56,10 @@ impl<'a> Mark<'a> {
     pub(crate) fn values(&self, field: &FieldDifference) -> String {
         let [one, other] = &self.names;
         let short = |value: &str| words::cut(value, VALUE);
-        let (of_one, of_other) = (short(&field.model), short(&field.upstream));
+        let (one_value, other_value) = (short(&field.model), short(&field.upstream));
         match self.sides {
-            Sides::ModelAndEngine => format!("{one} {of_one}, {other} {of_other}"),
-            Sides::Releases => format!("{one}: {of_one}, {other}: {of_other}"),
+            Sides::ModelAndEngine => format!("{one} {one_value}, {other} {other_value}"),
+            Sides::Releases => format!("{one}: {one_value}, {other}: {other_value}"),
         }
     }
 

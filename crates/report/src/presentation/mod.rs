@@ -54,13 +54,13 @@ pub(crate) struct Presentation<'a> {
 
 impl<'a> Presentation<'a> {
     /// A run of an engine.
-    pub(crate) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Presentation<'a> {
-        let vpa = recommender::Run::of_outcome(outcome, detail);
-        Presentation::new(hpa::Run::of_outcome(outcome), vpa)
+    pub(crate) fn from_outcome(outcome: &'a Outcome, detail: Detail) -> Presentation<'a> {
+        let vpa = recommender::Run::from_outcome(outcome, detail);
+        Presentation::new(hpa::Run::from_outcome(outcome), vpa)
     }
 
     /// A prediction. `mark`: the first tick that differs from another release.
-    pub(crate) fn of_prediction(
+    pub(crate) fn from_prediction(
         predicted: Predicted<'a>,
         mark: Option<Mark<'a>>,
         detail: Detail,
@@ -68,10 +68,10 @@ impl<'a> Presentation<'a> {
         match predicted.run {
             PredictedRun::Hpa(scenario, run) => {
                 let vpa = recommender::Run::beside_hpa(scenario, run, detail);
-                Presentation::new(hpa::Run::of_model(scenario, run, mark), vpa)
+                Presentation::new(hpa::Run::from_model(scenario, run, mark), vpa)
             }
             PredictedRun::Vpa(scenario, run, release) => {
-                let vpa = recommender::Run::of_model(scenario, run, release, mark, detail);
+                let vpa = recommender::Run::from_model(scenario, run, release, mark, detail);
                 Presentation::new(None, vpa)
             }
         }

@@ -34,7 +34,7 @@ pub(crate) struct Size {
 
 impl Unit {
     /// The unit of the values of a metric, and of its target.
-    pub(crate) fn of_metric(like: &MetricDerivation) -> Unit {
+    pub(crate) fn for_metric(like: &MetricDerivation) -> Unit {
         match metric::unit(like) {
             metric::Unit::Percent => Unit::Percent,
             _ if like.is_in_bytes() => Unit::Bytes,
@@ -44,7 +44,7 @@ impl Unit {
     }
 
     /// The unit of the amounts of a resource.
-    pub(crate) fn of_resource(resource: Resource) -> Unit {
+    pub(crate) fn for_resource(resource: Resource) -> Unit {
         match resource {
             Resource::Cpu => Unit::Cores,
             Resource::Memory => Unit::Bytes,

@@ -60,11 +60,11 @@ impl Notes {
         let mut messages: Vec<Message<'_>> = Vec::new();
         let mut places: HashMap<Message<'_>, Vec<&str>> = HashMap::new();
         for NoteOnReleases { note: PlacedNote { place, what }, releases } in &self.list {
-            let of_message = places.entry(Message { what, releases }).or_default();
-            if of_message.is_empty() {
+            let known_places = places.entry(Message { what, releases }).or_default();
+            if known_places.is_empty() {
                 messages.push(Message { what, releases });
             }
-            of_message.push(place);
+            known_places.push(place);
         }
         messages.iter().map(|message| text(message, &places[message], columns)).collect()
     }

@@ -59,7 +59,7 @@ impl Check {
     /// Validates a value. Returns it without the invalid values in it, or `null` if it is invalid.
     fn validate(&mut self, node: &Node, type_: &'static str, limits: &Limits, path: &str) -> Node {
         let before = self.problems.len();
-        let shape = Shape::of(type_);
+        let shape = Shape::new(type_);
         self.type_(node, type_, path);
         if !matches!(shape, Shape::List(_) | Shape::Map(_)) {
             self.limits(node, limits, path);
@@ -92,7 +92,7 @@ impl Check {
                         Shape::Map(of) => Some((of, limits)),
                         _ => None,
                     };
-                    let is_checked = |type_| !matches!(Shape::of(type_), Shape::Any);
+                    let is_checked = |type_| !matches!(Shape::new(type_), Shape::Any);
                     let value = match part.filter(|(type_, _)| is_checked(type_)) {
                         // An API server removes fields that are null.
                         Some((type_, limits)) if !node.is_null() => {
@@ -131,7 +131,7 @@ impl Check {
         if type_ == INT_OR_STRING {
             return self.int_or_string(node, found, path);
         }
-        let expected = JsonType::of(type_);
+        let expected = JsonType::new(type_);
         let kind = if expected.name == "integer" { "int64" } else { type_ };
         let hint = type_hint(node, kind).filter(|_| !node.is_null());
         if found == "number" || found == "integer" {
@@ -227,8 +227,8 @@ struct JsonType {
 }
 
 impl JsonType {
-    fn of(type_: &'static str) -> JsonType {
-        let (name, format) = match Shape::of(type_) {
+    fn new(type_: &'static str) -> JsonType {
+        let (name, format) = match Shape::new(type_) {
             Shape::List(_) => ("array", ""),
             Shape::Map(_) | Shape::Struct(_) => ("object", ""),
             Shape::Scalar(format @ ("int32" | "int64")) => ("integer", format),

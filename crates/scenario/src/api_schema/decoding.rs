@@ -84,7 +84,7 @@ impl Decoder<'_> {
 
     /// Checks a value. `type_` is None if the tables have no type for the value.
     fn value(&mut self, node: &Node, type_: Option<&'static str>, at: &FieldPosition) {
-        let shape = type_.map(Shape::of);
+        let shape = type_.map(Shape::new);
         if node.is_null() || matches!(shape, Some(Shape::Any)) {
             return;
         }

@@ -217,13 +217,13 @@ impl<'t> File<'t> {
         at: Timestamp,
     ) -> Result<Vec<u64>, Diagnostic> {
         let Columns { values, by, .. } = &self.columns;
-        let of_series = recorded.by.as_ref().and_then(|by| series.labels.get(by));
+        let wanted_name = recorded.by.as_ref().and_then(|by| series.labels.get(by));
         let column = values.iter().find(|column| column.labels == series.labels);
         let column = column.filter(|_| is_pattern(recorded));
         let mut lines = Vec::new();
         self.each_row(|row, time| {
             let field = |column: usize| row.get(column).unwrap_or_default();
-            let is_of_series = match (column, by, of_series) {
+            let is_of_series = match (column, by, wanted_name) {
                 (Some(column), ..) => !field(column.index).is_empty(),
                 (None, Some(by), Some(name)) => field(*by) == *name,
                 _ => true,

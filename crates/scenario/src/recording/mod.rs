@@ -487,11 +487,11 @@ const INTERVALS_OF_A_SERIES: usize = 4;
 /// Sets how long the values of each series hold: as the user says, or by the interval of the
 /// series; the interval of all series is that of a series with few samples.
 fn set_holds(series: &mut [Series], hold: Option<Span>) {
-    let of_all = hold.or_else(|| usual_hold(series));
+    let usual = hold.or_else(|| usual_hold(series));
     for one in series {
         let has_interval = hold.is_none() && one.samples.len() > INTERVALS_OF_A_SERIES;
         let own = if has_interval { usual_hold(std::slice::from_ref(one)) } else { None };
-        one.hold = own.or(of_all);
+        one.hold = own.or(usual);
     }
 }
 
@@ -546,7 +546,7 @@ fn no_series(recorded: &Recorded, known: &[BTreeMap<String, String>]) -> Diagnos
 /// The series of the signal: one, or one of each pod.
 fn divide(recorded: &Recorded, found: Vec<Series>) -> Result<Vec<Series>, Diagnostic> {
     match &recorded.by {
-        Some(by) => of_pods(recorded, by, found),
+        Some(by) => series_by_pod(recorded, by, found),
         None => one(recorded, found).map(|only| vec![only]),
     }
 }
@@ -610,7 +610,11 @@ fn one(recorded: &Recorded, mut found: Vec<Series>) -> Result<Series, Diagnostic
 }
 
 /// The series of each pod, in the order in which they begin, then by name.
-fn of_pods(recorded: &Recorded, by: &str, found: Vec<Series>) -> Result<Vec<Series>, Diagnostic> {
+fn series_by_pod(
+    recorded: &Recorded,
+    by: &str,
+    found: Vec<Series>,
+) -> Result<Vec<Series>, Diagnostic> {
     let mut pods: BTreeMap<String, Vec<Series>> = BTreeMap::new();
     for series in found {
         let Some(pod) = series.labels.get(by) else {
@@ -660,7 +664,7 @@ fn natural(name: &str) -> String {
 /// samples, a series has its last value, for at most its `hold`.
 fn combine(series: &[Series], value: impl Fn(f64, u32) -> f64) -> Series {
     let hold = series.iter().filter_map(|series| series.hold).max();
-    let of_series = |(index, series): (usize, &Series)| {
+    let parts_of_series = |(index, series): (usize, &Series)| {
         // The sum holds as long as the slowest series: the others end before.
         let samples = match series.hold < hold {
             true => with_ends_of_hold(series),
@@ -670,7 +674,7 @@ fn combine(series: &[Series], value: impl Fn(f64, u32) -> f64) -> Series {
         let part = move |(at, raw)| Part { series: index, raw, is_last: at == last };
         samples.into_iter().enumerate().map(part)
     };
-    let mut all: Vec<Part> = series.iter().enumerate().flat_map(of_series).collect();
+    let mut all: Vec<Part> = series.iter().enumerate().flat_map(parts_of_series).collect();
     all.sort_by_key(|part| part.raw.at);
     let mut current: Vec<Option<Part>> = vec![None; series.len()];
     let same_time = |one: &Part, other: &Part| one.raw.at == other.raw.at;

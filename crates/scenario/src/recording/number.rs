@@ -237,13 +237,13 @@ mod tests {
         ] {
             assert_eq!(read(DecimalMark::Point, text), Ok(expected), "{text}");
         }
-        let of_a_whole = NumberFormat {
+        let percentages = NumberFormat {
             mark: DecimalMark::Point,
             percent: Some(0.01),
             syntax: Syntax::Scenario,
         };
-        assert_eq!(of_a_whole.read("50%"), Ok(0.5));
-        assert_eq!(of_a_whole.read("0.5"), Ok(0.5));
+        assert_eq!(percentages.read("50%"), Ok(0.5));
+        assert_eq!(percentages.read("0.5"), Ok(0.5));
         for text in ["", "-", "null", "NaN", "undefined"] {
             assert!(read(DecimalMark::Point, text).is_ok_and(f64::is_nan), "{text}");
         }

@@ -116,7 +116,7 @@ impl<'t> Sample<'t> {
         let value = parts.next().ok_or("a value is missing")?;
         let value = value.parse().map_err(|_| "the value is not a number")?;
         let at = parts.next().ok_or(NO_TIME)?;
-        let at = at.parse().ok().and_then(Timestamp::of_unix);
+        let at = at.parse().ok().and_then(Timestamp::from_unix);
         let at = at.ok_or("the timestamp is not a Unix time")?;
         match parts.next() {
             None => Ok(Sample { series, raw: Raw { at, value } }),

@@ -115,7 +115,7 @@ fn series(result: Result_<'_>) -> Result<Series, Diagnostic> {
         return Err(Diagnostic::new(what).hint("query one, for example histogram_avg(…)"));
     }
     let raw = |(at, value): (f64, &str)| {
-        let found = Timestamp::of_unix(at).zip(value.parse().ok());
+        let found = Timestamp::from_unix(at).zip(value.parse().ok());
         let malformed =
             || Diagnostic::new(format!(": expected [TIME, \"VALUE\"], found [{at}, {value:?}]"));
         found.map(|(at, value)| Raw { at, value }).ok_or_else(malformed)

@@ -20,7 +20,7 @@ fn open_metrics() -> Recorded {
 
 fn read(recorded: &Recorded, text: &str) -> Result<Signals, Diagnostic> {
     let recording = Recording::read(recorded, text)?;
-    let clock = Clock::of([Used { recorded, recording: &recording }]);
+    let clock = Clock::new([Used { recorded, recording: &recording }]);
     recording.signals(recorded, &clock, Time::from_secs(3600))
 }
 
@@ -352,9 +352,9 @@ fn series_that_do_not_fit_together_are_noted() {
     let by_pod = Recorded { by: Some("pod".to_owned()), ..open_metrics() };
     let notes = signals(&by_pod, &text).notes.join("\n");
     assert!(notes.contains("1 of 2 pods have samples only part of the time"), "{notes}");
-    let of_pod = (0..5).map(|minute| sample("pod=\"a\"", minute));
-    let of_container = (0..5).map(|it| sample("pod=\"a\",container=\"app\"", it));
-    let text: String = of_pod.chain(of_container).collect();
+    let pod_samples = (0..5).map(|minute| sample("pod=\"a\"", minute));
+    let container_samples = (0..5).map(|it| sample("pod=\"a\",container=\"app\"", it));
+    let text: String = pod_samples.chain(container_samples).collect();
     let notes = signals(&Recorded { sum: true, ..open_metrics() }, &text).notes.join("\n");
     assert!(notes.contains("adds series with and without the label container"), "{notes}");
 }
@@ -445,7 +445,7 @@ fn starts(signals: &[(&Recorded, &str)]) -> Vec<Result<String, String>> {
         .zip(&recordings)
         .map(|((recorded, _), recording)| Used { recorded, recording })
         .collect();
-    let clock = Clock::of(used.iter().copied());
+    let clock = Clock::new(used.iter().copied());
     let start = |used: &Used<'_>| match clock.start(*used) {
         Ok(start) => Ok(format!("{start} {}", clock.note(*used, start).unwrap_or_default())),
         Err(error) => Err(error.in_one_line("; ")),

@@ -26,7 +26,7 @@ impl Timestamp {
     /// or milliseconds.
     pub fn parse(text: &str) -> Option<Timestamp> {
         if let Ok(number) = text.parse::<f64>() {
-            return Timestamp::of_unix(number);
+            return Timestamp::from_unix(number);
         }
         if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
             return i64::try_from(timestamp.as_nanosecond()).ok().map(Timestamp);
@@ -46,10 +46,10 @@ impl Timestamp {
         !has_zone && Timestamp::parse(text).is_some()
     }
 
-    /// Reads a date and time; or a day and time as [`Timestamp::of_day`] prints it, in the year of
-    /// another time.
+    /// Reads a date and time; or a day and time as [`Timestamp::day_and_time`] prints it, in the
+    /// year of another time.
     #[must_use]
-    pub fn of_clock(text: &str, near: Timestamp) -> Option<Timestamp> {
+    pub fn parse_near(text: &str, near: Timestamp) -> Option<Timestamp> {
         let year: String = near.to_string().chars().take_while(char::is_ascii_digit).collect();
         let is_clock = text.contains(':');
         let read =
@@ -73,7 +73,7 @@ impl Timestamp {
     }
 
     /// A Unix time in seconds or milliseconds.
-    pub(super) fn of_unix(number: f64) -> Option<Timestamp> {
+    pub(super) fn from_unix(number: f64) -> Option<Timestamp> {
         let seconds = if number.abs() >= MILLISECONDS { number / 1000.0 } else { number };
         // Microseconds: for current times, a float is not more precise.
         let micros = (seconds * 1e6).round();
@@ -94,7 +94,7 @@ impl Timestamp {
 
     /// The day and the time in UTC, to the second: `05-06 09:00:15`.
     #[must_use]
-    pub fn of_day(self) -> String {
+    pub fn day_and_time(self) -> String {
         let second = self.0.div_euclid(1_000_000_000);
         let found = jiff::Timestamp::from_second(second);
         found.map_or_else(|_| self.to_string(), |it| it.strftime("%m-%d %H:%M:%S").to_string())

@@ -38,8 +38,8 @@ const WHATS: [&str; 8] = [
 /// restarts.
 pub(super) fn most_ticks(file: &ScenarioFile, until: Time, period: Span) -> Option<usize> {
     let periods = until.since_start().0.checked_div(period.0)?;
-    let of_one = usize::try_from(periods).ok()? + 1 + file.hpa_events().count();
-    Some(of_one.saturating_mul(file.hpas.len().max(1)))
+    let ticks_of_one = usize::try_from(periods).ok()? + 1 + file.hpa_events().count();
+    Some(ticks_of_one.saturating_mul(file.hpas.len().max(1)))
 }
 
 /// Checks the expectations, and removes defaults.

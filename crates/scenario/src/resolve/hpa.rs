@@ -353,7 +353,7 @@ fn manifest(
         problems.plain(at.key("kind"), format!("expected kind `{KIND}`, found {found:?}"));
     }
     if let Some(metadata) = &typed.metadata {
-        metadata::of_a_manifest(at.key("metadata"), metadata, problems);
+        metadata::check_manifest(at.key("metadata"), metadata, problems);
     }
     let (spec, api_version) = (typed.spec.as_ref()?, typed.api_version.as_deref()?);
     let represented = shaped.node.to_json();
@@ -399,8 +399,8 @@ pub(super) fn quantities(at: At<'_>, spec: &Spec, problems: &mut Problems) {
     for (index, metric) in spec.metrics.iter().flatten().enumerate() {
         for (source, target) in metric.targets() {
             let at = at.key("metrics").index(index).key(source).key("target");
-            let of_resource = matches!(source, "resource" | "containerResource");
-            target_quantities(at, target, of_resource, problems);
+            let is_resource = matches!(source, "resource" | "containerResource");
+            target_quantities(at, target, is_resource, problems);
         }
     }
     let Some(behavior) = &spec.behavior else { return };
@@ -414,14 +414,14 @@ pub(super) fn quantities(at: At<'_>, spec: &Spec, problems: &mut Problems) {
 fn target_quantities(
     at: At<'_>,
     target: &MetricTarget,
-    of_resource: bool,
+    is_resource: bool,
     problems: &mut Problems,
 ) {
     let values = [("averageValue", &target.average_value), ("value", &target.value)];
     for (name, text) in values {
         let Some(text) = text else { continue };
         let percent = text.strip_suffix('%').filter(|percent| percent.parse::<u32>().is_ok());
-        match percent.filter(|_| of_resource) {
+        match percent.filter(|_| is_resource) {
             None => quantity(text, at.key(name), problems),
             Some(percent) => {
                 let what = format!("expected a quantity, found {:?}", text);

@@ -35,7 +35,7 @@ const SET_BY_THE_SERVER: [&str; 8] = [
 const NOT_SIMULATED: [&str; 3] = ["finalizers", "ownerReferences", "generateName"];
 
 /// Checks the metadata of a new object.
-pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
+pub(super) fn check_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Problems) {
     if let Some(namespace) = &metadata.namespace
         && !is_dns1123_label(namespace).is_empty()
     {
@@ -52,7 +52,7 @@ pub(super) fn of_a_manifest(at: At<'_>, metadata: &Metadata, problems: &mut Prob
 }
 
 /// Checks the metadata of an edit: only labels and annotations can be edited.
-pub(super) fn of_an_edit(at: At<'_>, problems: &mut Problems) {
+pub(super) fn check_edit(at: At<'_>, problems: &mut Problems) {
     texts(at, problems);
     let others = SET_BY_THE_SERVER.into_iter().chain(NOT_SIMULATED).chain(["name", "namespace"]);
     for field in others {

@@ -32,7 +32,7 @@ pub(super) fn resolve(
     problems: &mut Problems,
 ) -> Metrics {
     let context = Context { workload: &file.workload, reach, until: file.until };
-    of_workload(file.metrics.clone(), &context, at, recordings, problems)
+    resolve_metrics(file.metrics.clone(), &context, at, recordings, problems)
 }
 
 /// Checks the usage of a workload's pods, and reads its recordings.
@@ -45,10 +45,10 @@ pub(super) fn usage(
     problems: &mut Problems,
 ) -> Metrics {
     let context = Context { workload, reach: None, until };
-    of_workload(metrics, &context, at, recordings, problems)
+    resolve_metrics(metrics, &context, at, recordings, problems)
 }
 
-fn of_workload(
+fn resolve_metrics(
     mut metrics: Metrics,
     context: &Context<'_>,
     at: At<'_>,
@@ -181,17 +181,17 @@ fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
             problems.plain(at, format!("the signal is empty: expected exactly one of {shapes}"));
         }
         &[name] => {
-            let of_files = ["by", "series", "sum", "unit", "hold", "start"];
-            let of_csv = ["time", "value", "decimal"];
+            let file_fields = ["by", "series", "sum", "unit", "hold", "start"];
+            let csv_fields = ["time", "value", "decimal"];
             let is_file = matches!(signal, Signal::Recorded(_));
-            let wrong = of_files.into_iter().filter(|_| !is_file);
-            let wrong = wrong.chain(of_csv.into_iter().filter(|_| name != "csv"));
-            let of_noise = ["every", "seed", "of"];
-            let wrong = wrong.chain(of_noise.into_iter().filter(|_| name != "noise"));
+            let wrong = file_fields.into_iter().filter(|_| !is_file);
+            let wrong = wrong.chain(csv_fields.into_iter().filter(|_| name != "csv"));
+            let noise_fields = ["every", "seed", "of"];
+            let wrong = wrong.chain(noise_fields.into_iter().filter(|_| name != "noise"));
             if let Some(field) = wrong.into_iter().find(|field| at.key(field).node().is_some()) {
                 let of = match field {
-                    field if of_csv.contains(&field) => "`csv`",
-                    field if of_noise.contains(&field) => "`noise`",
+                    field if csv_fields.contains(&field) => "`csv`",
+                    field if noise_fields.contains(&field) => "`noise`",
                     _ => "`csv`, `prometheus` or `openMetrics`",
                 };
                 problems.plain(at.key_position(field), format!("`{field}` requires {of}"));

@@ -143,12 +143,12 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     hpas.iter_mut().for_each(|hpas| hpas.find_targets(&others, problems));
     let none = Hpas::default();
     let known = hpas.as_ref().unwrap_or(&none);
-    let reach = Reach::of(file, known.max_replicas(), flags.sync_period);
+    let reach = Reach::new(file, known.max_replicas(), flags.sync_period);
     let before = problems.len();
     let mut recordings = Recordings::new(read, file.until);
     let metrics = metrics::resolve(file, at.key("metrics"), reach, &mut recordings, problems);
     let metrics_are_sound = problems.len() == before;
-    let of_units = units::check(&metrics, workload.as_ref(), known, at, problems);
+    let unit_notes = units::check(&metrics, workload.as_ref(), known, at, problems);
     let context = ResolveContext {
         file,
         hpas: known,
@@ -159,7 +159,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     };
     let timeline = timeline::resolve(&context, at.key("timeline"), problems);
     let expect = expectations(file, known, flags.sync_period, at, problems);
-    let mut notes = [plain(known.notes()), recordings.notes(), plain(of_units)].concat();
+    let mut notes = [plain(known.notes()), recordings.notes(), plain(unit_notes)].concat();
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
         let unserved = served::check(hpas.asked(), &metrics, &file.workload, &expect, problems);
         notes.extend(plain(unserved));

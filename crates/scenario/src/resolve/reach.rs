@@ -25,7 +25,7 @@ pub(super) struct Reach {
 impl Reach {
     /// Calculates the parameters. `max_replicas` is the largest maxReplicas of the manifests, if
     /// known.
-    pub(super) fn of(
+    pub(super) fn new(
         file: &ScenarioFile,
         max_replicas: Option<i32>,
         period: Span,

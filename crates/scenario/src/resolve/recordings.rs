@@ -74,7 +74,7 @@ impl<'a> Recordings<'a> {
     }
 
     /// Recordings for the pods of a VPA, each container of which can have usage by pod.
-    pub(super) fn of_vpa(read: Reader<'a>, until: Time) -> Recordings<'a> {
+    pub(super) fn for_vpa(read: Reader<'a>, until: Time) -> Recordings<'a> {
         Recordings { by_pod_in_containers: true, ..Recordings::new(read, until) }
     }
 
@@ -115,7 +115,7 @@ impl<'a> Recordings<'a> {
             let recording = text.and_then(|text| Recording::read(recorded, &text));
             self.parsed.push(Parsed { recorded: recorded.clone(), recording });
         }
-        self.clock = Clock::of(self.parsed.iter().filter_map(Parsed::used));
+        self.clock = Clock::new(self.parsed.iter().filter_map(Parsed::used));
         for (index, usage) in metrics.resources.iter_mut().enumerate() {
             let at = at.key("resource").index(index);
             self.may_be_counter = *usage.name != *"memory";
@@ -163,9 +163,9 @@ impl<'a> Recordings<'a> {
                     let at = at.key("containers").key(name);
                     let pods = self.signal(signal, may_be_by_pod, at, problems);
                     let container = Some(name.clone());
-                    let of_container =
+                    let container_exception =
                         |exception| Exception { container: container.clone(), ..exception };
-                    exceptions.splice(0..0, pods.into_iter().map(of_container));
+                    exceptions.splice(0..0, pods.into_iter().map(container_exception));
                 }
             }
         }
@@ -311,7 +311,7 @@ pub fn recorded_length<'r>(
         all.push((recorded, Recording::read(recorded, &text)?));
     }
     let used = || all.iter().map(|(recorded, recording)| Used { recorded, recording });
-    let clock = Clock::of(used());
+    let clock = Clock::new(used());
     let mut longest = None;
     for used in used() {
         longest = longest.max(Some(used.recording.length(clock.start(used)?)));

@@ -181,8 +181,8 @@ fn object_metric<'m>(
 fn never_available(metric: &MetricSpec, metrics: &Metrics, workload: &Workload) -> Option<Missing> {
     if let Some(source) = &metric.resource {
         let reason = "FailedGetResourceMetric";
-        let of_requests = source.target.average_utilization.is_some();
-        let request = || of_requests.then(|| no_request(&source.name, reason, workload));
+        let is_utilization = source.target.average_utilization.is_some();
+        let request = || is_utilization.then(|| no_request(&source.name, reason, workload));
         return no_usage(&source.name, reason, metrics).or_else(|| request().flatten());
     }
     if let Some(source) = &metric.container_resource {
@@ -218,10 +218,10 @@ fn no_usage(name: &str, reason: &'static str, metrics: &Metrics) -> Option<Missi
 
 /// Checks that a container, or the pod as a whole, requests a resource.
 fn no_request(name: &str, reason: &'static str, workload: &Workload) -> Option<Missing> {
-    let of_pods = workload.resources.iter().map(|resources| &resources.requests);
+    let pod_requests = workload.resources.iter().map(|resources| &resources.requests);
     let init = workload.init_containers.detailed().iter().map(|container| &container.requests);
     let requests = workload.containers.iter().map(|container| &container.requests);
-    if requests.chain(init).chain(of_pods).any(|requests| requests.contains_key(name)) {
+    if requests.chain(init).chain(pod_requests).any(|requests| requests.contains_key(name)) {
         return None;
     }
     let what = format!("the HPA targets a utilization of `{name}`, but no container requests it");
@@ -235,7 +235,7 @@ fn not_selected(
     reason: &'static str,
     series: &[&BTreeMap<String, String>],
 ) -> Option<Missing> {
-    let selector = Selector::of_label_selector(metric.selector.as_ref()).ok()?;
+    let selector = Selector::from_label_selector(metric.selector.as_ref()).ok()?;
     if metric.selector.is_none() || series.iter().any(|labels| selector.matches(labels)) {
         return None;
     }

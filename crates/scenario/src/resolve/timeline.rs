@@ -296,7 +296,7 @@ struct MetricNames<'f> {
 }
 
 impl<'f> MetricNames<'f> {
-    fn of(file: &'f ScenarioFile) -> MetricNames<'f> {
+    fn new(file: &'f ScenarioFile) -> MetricNames<'f> {
         let Metrics { resources, pods, objects, externals, .. } = &file.metrics;
         let objects = objects.iter().map(|metric| &*metric.name);
         let externals = externals.iter().map(|metric| &*metric.name);
@@ -316,7 +316,7 @@ fn check_metric(
     at: At<'_>,
     problems: &mut Problems,
 ) {
-    let names = MetricNames::of(file);
+    let names = MetricNames::new(file);
     let known = [names.pods, names.objects_and_externals].concat();
     let hint = format!("for cpu and memory, use `{instead}`");
     known_metric(name, known, &names.resources, &hint, at, problems);
@@ -328,7 +328,7 @@ fn is_resource(name: &str) -> bool {
 }
 
 fn check_metric_of_pods(file: &ScenarioFile, name: &str, at: At<'_>, problems: &mut Problems) {
-    let names = MetricNames::of(file);
+    let names = MetricNames::new(file);
     if is_resource(name) && !names.pods.contains(&name) {
         let what =
             format!("`metricMissing` does not apply to `{name}`, a metric of metrics.k8s.io");
@@ -385,7 +385,7 @@ fn check_edit(at: At<'_>, problems: &mut Problems) {
         return;
     }
     if patch.metadata.is_some() {
-        metadata::of_an_edit(at.key("metadata"), problems);
+        metadata::check_edit(at.key("metadata"), problems);
     }
     if let Some(spec) = &patch.spec {
         quantities(at.key("spec"), spec, problems);

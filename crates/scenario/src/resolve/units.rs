@@ -131,22 +131,22 @@ impl Shared<'_> {
         };
         match &usage.source {
             UsageSource::PerPod(signal) => {
-                check(self.of_pod(usage, signal.recorded(), None), at.key("perPod"));
+                check(self.pod_usage(usage, signal.recorded(), None), at.key("perPod"));
             }
             UsageSource::Load { total, .. } => {
-                check(self.of_pod(usage, total.recorded(), Some(self.most)), at.key("load"));
+                check(self.pod_usage(usage, total.recorded(), Some(self.most)), at.key("load"));
             }
             UsageSource::PerContainer(containers) => {
                 for (name, signal) in &containers.0 {
-                    let found = self.of_container(usage, signal.recorded(), name);
+                    let found = self.container_usage(usage, signal.recorded(), name);
                     check(found, at.key("containers").key(name));
                 }
             }
         }
-        let of_user = usage.exceptions.iter().filter(|exception| !exception.recorded);
-        for (index, exception) in of_user.enumerate() {
+        let written = usage.exceptions.iter().filter(|exception| !exception.recorded);
+        for (index, exception) in written.enumerate() {
             let at = at.key("pods").index(index).key("value");
-            check(self.of_pod(usage, exception.value.recorded(), None), at);
+            check(self.pod_usage(usage, exception.value.recorded(), None), at);
         }
     }
 
@@ -155,7 +155,7 @@ impl Shared<'_> {
         let UsageSource::Load { total, .. } = &usage.source else { return None };
         let replicas = self.replicas;
         let request = request(self.spec, &usage.name, None)?;
-        let usage = self.of_pod(usage, total.recorded(), Some(replicas))?;
+        let usage = self.pod_usage(usage, total.recorded(), Some(replicas))?;
         let first = usage.recorded.at(Time::ZERO)? / replicas;
         (usage.resource == "cpu" && first / MOST_TOTAL > request).then(|| {
             let path = usage.recorded.source.path();
@@ -169,7 +169,7 @@ impl Shared<'_> {
         })
     }
 
-    fn of_pod<'r>(
+    fn pod_usage<'r>(
         &self,
         usage: &'r ResourceUsage,
         recorded: Option<&'r Recorded>,
@@ -184,7 +184,7 @@ impl Shared<'_> {
         Some(Usage { recorded, resource: &usage.name, shared, usual, whose })
     }
 
-    fn of_container<'r>(
+    fn container_usage<'r>(
         &self,
         usage: &'r ResourceUsage,
         recorded: Option<&'r Recorded>,
@@ -198,7 +198,7 @@ impl Shared<'_> {
                 (usual, whose.to_owned())
             }
         };
-        Some(Usage { usual, whose, ..self.of_pod(usage, recorded, None)? })
+        Some(Usage { usual, whose, ..self.pod_usage(usage, recorded, None)? })
     }
 }
 
@@ -261,8 +261,8 @@ pub fn rounded(milli: i64) -> Quantity {
 
 /// The request of all containers of a pod, or of one, in milli-units.
 fn request(spec: &PodSpec, resource: &str, container: Option<&str>) -> Option<i64> {
-    let of_pod = spec.requests.as_ref().filter(|_| container.is_none());
-    if let Some(request) = of_pod.and_then(|requests| requests.get(resource)) {
+    let pod_requests = spec.requests.as_ref().filter(|_| container.is_none());
+    if let Some(request) = pod_requests.and_then(|requests| requests.get(resource)) {
         return Some(request.milli()).filter(|milli| *milli > 0);
     }
     let running = spec.running_containers();

@@ -83,7 +83,7 @@ fn check_flags(
 ) {
     let flags = at.follow("recommender.flags");
     for flag in recommender.flags.keys() {
-        let Some(since) = VpaRelease::of_flag(flag).filter(|since| release < *since) else {
+        let Some(since) = VpaRelease::introducing(flag).filter(|since| release < *since) else {
             continue;
         };
         let what = format!("the recommender of {release} does not have the flag `{flag}`");

@@ -91,9 +91,10 @@ impl VpaScenario {
         if !self.releases.contains(release) {
             return Some(format!("the scenario is for {}", self.releases));
         }
-        let later = |flag: &&String| VpaRelease::of_flag(flag).is_some_and(|since| release < since);
+        let later =
+            |flag: &&String| VpaRelease::introducing(flag).is_some_and(|since| release < since);
         let flag = self.flags.keys().find(later)?;
-        let since = VpaRelease::of_flag(flag)?;
+        let since = VpaRelease::introducing(flag)?;
         Some(format!("the recommender has no flag {flag} before {since}"))
     }
 

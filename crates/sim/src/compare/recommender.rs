@@ -34,7 +34,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    fn of(write: &Write) -> Request<'_> {
+    fn new(write: &Write) -> Request<'_> {
         match write {
             Write::Status { vpa, .. } => Request { kind: RequestKind::Status, object: vpa },
             Write::Checkpoint { checkpoint, is_new, .. } => {
@@ -64,7 +64,7 @@ impl fmt::Display for Request<'_> {
 
 /// The phase of a run in which a request is sent.
 fn phase(write: &Write) -> usize {
-    match Request::of(write).kind {
+    match Request::new(write).kind {
         RequestKind::Status => 0,
         RequestKind::Checkpoint | RequestKind::NewCheckpoint => 1,
         RequestKind::DeleteCheckpoint => 2,
@@ -76,7 +76,7 @@ fn phase(write: &Write) -> usize {
 pub fn runs(model: &Run, observed: &Run) -> Vec<FieldDifference> {
     let mut found = Differences(Vec::new());
     if !observed.writes.is_sorted_by_key(phase) {
-        let requests = observed.writes.iter().map(|it| Request::of(it).to_string());
+        let requests = observed.writes.iter().map(|it| Request::new(it).to_string());
         let order: Vec<String> = requests.collect();
         found.add("order of requests", "status, checkpoints, deletions", order.join(", "));
     }
@@ -84,7 +84,7 @@ pub fn runs(model: &Run, observed: &Run) -> Vec<FieldDifference> {
     let (mut ours, mut theirs) = (ours.into_iter().peekable(), theirs.into_iter().peekable());
     loop {
         let (ours_next, theirs_next) = (ours.peek().copied(), theirs.peek().copied());
-        match (ours_next.map(Request::of), theirs_next.map(Request::of)) {
+        match (ours_next.map(Request::new), theirs_next.map(Request::new)) {
             (None, None) => break,
             (a, b) if a == b => {
                 if let (Some(a), Some(b)) = (ours.next(), theirs.next()) {
@@ -116,7 +116,7 @@ pub fn logs(model: &[LogLine], observed: &[LogLine]) -> Vec<FieldDifference> {
 
 fn sorted(writes: &[Write]) -> Vec<&Write> {
     let mut sorted: Vec<&Write> = writes.iter().collect();
-    sorted.sort_by_key(|write| Request::of(write));
+    sorted.sort_by_key(|write| Request::new(write));
     sorted
 }
 

@@ -161,7 +161,7 @@ impl Simulation {
         match &mut self.caches {
             None => self.controller.hpa_changed(key, change, now),
             Some(caches) => {
-                caches.hpa_changed(HpaState::of(&self.cluster, name, Some(change)), now);
+                caches.hpa_changed(HpaState::new(&self.cluster, name, Some(change)), now);
                 self.receive(now);
             }
         }
@@ -175,7 +175,7 @@ impl Simulation {
             Change::Faults(faults) => caches.set_lag(faults.cache_lag),
             Change::RestartController => {
                 let name = &self.hpas[0].name;
-                caches.restarted(&self.cluster, HpaState::of(&self.cluster, name, None));
+                caches.restarted(&self.cluster, HpaState::new(&self.cluster, name, None));
             }
             _ => {}
         }
@@ -338,7 +338,7 @@ impl Simulation {
         let stored = self.cluster.hpa(&served.name);
         let seen = seen_by_controller(self.caches.as_ref(), stored);
         let hpas = Hpas { reconciled: blocked.as_ref().or(seen), stored };
-        let view = View::of(&self.cluster, served, hpas, &self.targets[0], &self.rules);
+        let view = View::new(&self.cluster, served, hpas, &self.targets[0], &self.rules);
         let view = view.with_caches(self.caches.as_ref());
         let input = view.input(now);
         if !self.concurrent {
@@ -529,7 +529,7 @@ impl Served {
         {
             let reference = &hpa.spec.scale_target_ref;
             let location = match rules.scale.in_extensions {
-                true => Ok(of_extensions(kinds, &reference.kind)),
+                true => Ok(location_in_extensions(kinds, &reference.kind)),
                 false => map_to_resource(kinds, reference, rules.texts.unknown_kind_is_quoted),
             };
             self.mapped = Some((hpa.spec.clone(), location));
@@ -562,7 +562,7 @@ fn map_to_resource(
 ///
 /// Upstream: client-go, kubernetes/typed/extensions/v1beta1/scale_expansion.go; apimachinery,
 /// pkg/api/meta, KindToResource (until Kubernetes 1.8)
-fn of_extensions(kinds: &[ServedKind], kind: &str) -> ScaleLocation {
+fn location_in_extensions(kinds: &[ServedKind], kind: &str) -> ScaleLocation {
     const SERVED: [&str; 3] = ["deployments", "replicasets", "replicationcontrollers"];
     let plural = usual_plural(kind);
     let served = SERVED.contains(&plural.as_str());
@@ -641,7 +641,7 @@ impl ModelSession {
 impl Session for ModelSession {
     fn send(&mut self, step: &Step) -> Result<(), EngineError> {
         let mut stepped = Stepped { now: step.until, ..Stepped::default() };
-        let requests = StepRequests::of(step, &self.simulation);
+        let requests = StepRequests::new(step, &self.simulation);
         for change in &step.apply {
             stepped.api.extend(self.simulation.apply(change, self.now));
             self.sent_events.apply(change);

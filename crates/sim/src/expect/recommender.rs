@@ -73,7 +73,7 @@ impl ExpectedTick for Run<'_> {
     }
 
     fn wrong(&self, expected: &VpaExpectation) -> Option<Wrong> {
-        Wrong::of_texts(wrong(self.state, expected))
+        Wrong::from_texts(wrong(self.state, expected))
     }
 
     fn unwanted(&self, expected: &VpaExpectation) -> Miss {

@@ -24,7 +24,7 @@ pub(super) fn series(
             continue;
         }
         let tick = &ticks[index];
-        let value = UnmetValue::of("replicas", &Amount::Numbers(range), &tick.replicas);
+        let value = UnmetValue::new("replicas", &Amount::Numbers(range), &tick.replicas);
         let value = UnmetValue { of: Some(at.to_string()), ..value };
         first.get_or_insert((at, tick));
         values.push(value);
@@ -65,7 +65,7 @@ pub(super) fn sequence(ticks: &[Tick<'_>], expected: &[i32]) -> Option<Miss> {
     let number =
         |replicas: Option<&i32>| replicas.map_or_else(|| "no change".to_owned(), i32::to_string);
     let (expected_number, found) = (number(expected.get(agreeing)), number(sequence.get(agreeing)));
-    let value = UnmetValue::of("sequence of replicas", &List(expected.to_vec()), &List(sequence));
+    let value = UnmetValue::new("sequence of replicas", &List(expected.to_vec()), &List(sequence));
     let what = format!(
         "sequence of replicas: expected {}, was {}; number {} differs first, at {tick}: expected \
          {expected_number}, was {found}",

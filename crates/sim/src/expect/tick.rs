@@ -59,7 +59,7 @@ pub struct ScaleTargets {
 impl ScaleTargets {
     /// The targets of a scenario.
     #[must_use]
-    pub fn of(scenario: &Scenario) -> ScaleTargets {
+    pub fn new(scenario: &Scenario) -> ScaleTargets {
         let targets = scenario.targets();
         let targets = targets.map(|it| (it.group_resource(), it.name.clone(), it.replicas));
         let hpas = scenario.hpas.iter().map(|hpa| (hpa.name.clone(), hpa.target));
@@ -71,8 +71,8 @@ impl ScaleTargets {
     fn target(&mut self, tick: &Observation) -> usize {
         let known = self.hpas.iter_mut().find(|(name, _)| *name == tick.hpa);
         let read = tick.target().and_then(|(resource, name)| {
-            let same = |(of_resource, it, _): &(String, Arc<str>, i32)| {
-                **of_resource == **resource && it == name
+            let same = |(its_resource, it, _): &(String, Arc<str>, i32)| {
+                **its_resource == **resource && it == name
             };
             self.all.iter().position(same)
         });

@@ -73,7 +73,7 @@ pub struct UnmetValue {
 
 impl UnmetValue {
     /// Returns a value whose texts and JSON values come from the same expected and observed values.
-    pub fn of(
+    pub fn new(
         field: &str,
         expected: &(impl Display + Serialize),
         observed: &(impl Display + Serialize),

@@ -11,7 +11,6 @@ use super::unmet::{Miss, UnmetValue};
 use super::when::ExpectedTick;
 use kube_autoscaler_models::api::{ConditionStatus, HpaCondition, MetricStatus, MetricValueStatus};
 use kube_autoscaler_models::observation::{Event, Observation};
-use kube_autoscaler_models::quantity::Quantity;
 use kube_lockstep_scenario::resolved::{
     Bounds, Expectation, ExpectedCondition, ExpectedEvent, ExpectedMetric,
 };
@@ -49,7 +48,7 @@ pub(super) fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<Wrong>
         let errors = tick.observation.errors();
         if !errors.clone().any(|error| error.as_str().contains(part.as_str())) {
             let seen = List(errors.map(|error| Quoted(error.as_str())).collect());
-            wrong.add_value(UnmetValue::of("error", &Quoted(part), &seen));
+            wrong.add_value(UnmetValue::new("error", &Quoted(part), &seen));
         }
     }
     (!wrong.texts.is_empty()).then_some(wrong)
@@ -64,7 +63,7 @@ pub(super) struct Wrong {
 
 impl Wrong {
     /// Values that are only text. None: there is none.
-    pub(super) fn of_texts(texts: Vec<String>) -> Option<Wrong> {
+    pub(super) fn from_texts(texts: Vec<String>) -> Option<Wrong> {
         (!texts.is_empty()).then(|| Wrong { texts, values: Vec::new() })
     }
 
@@ -95,7 +94,7 @@ impl Wrong {
         if seen.is_some_and(|seen| range.contains(&seen)) {
             return;
         }
-        self.add_value(UnmetValue::of(field, &Amount::Numbers(range), &Amount::Number(seen)));
+        self.add_value(UnmetValue::new(field, &Amount::Numbers(range), &Amount::Number(seen)));
     }
 
     fn rescaled(&mut self, expected: bool, tick: &Tick<'_>) {
@@ -123,15 +122,15 @@ impl Wrong {
         };
         if !agrees(expected, first) && !named.any(|value| agrees(expected, value)) {
             let seen = MetricAmounts::observed(expected, first);
-            self.add_value(UnmetValue::of(&field, &amounts, &seen));
+            self.add_value(UnmetValue::new(&field, &amounts, &seen));
         }
     }
 
     fn condition(&mut self, expected: &ExpectedCondition, conditions: &[HpaCondition]) {
         let type_ = &expected.type_;
         let field = format!("condition {type_}");
-        let of_type = |condition: &&HpaCondition| format!("{:?}", condition.type_) == *type_;
-        let Some(seen) = conditions.iter().find(of_type) else {
+        let has_type = |condition: &&HpaCondition| format!("{:?}", condition.type_) == *type_;
+        let Some(seen) = conditions.iter().find(has_type) else {
             let types = conditions.iter().map(|condition| format!("{:?}", condition.type_));
             let types = List(types.collect()).to_string();
             let ExpectedCondition { status, reason, message, .. } = expected;
@@ -173,7 +172,7 @@ impl Wrong {
             message: Some(it.message.as_str()),
         });
         let seen = List(seen.collect());
-        self.add_value(UnmetValue::of("event", &EventValue::expected(expected), &seen));
+        self.add_value(UnmetValue::new("event", &EventValue::expected(expected), &seen));
     }
 }
 

@@ -260,7 +260,7 @@ impl<'a> PodUsage<'a> {
         if !has_first {
             return Some(0);
         }
-        let of_common = match self.source {
+        let common_need = match self.source {
             UsageSource::Load { total, .. } if exceptional == 0 => signal_at(total, at),
             UsageSource::Load { total, .. } => {
                 times(total, common).map(|total| total / to_i64(serving.max(1)))
@@ -271,9 +271,9 @@ impl<'a> PodUsage<'a> {
         let counted =
             self.exceptions.iter().zip(&self.exceptional).filter(|(_, count)| **count > 0);
         // If every pod has its own usage, the common one does not matter.
-        let of_common = of_common.filter(|_| common > 0 || exceptional == 0);
+        let common_need = common_need.filter(|_| common > 0 || exceptional == 0);
         let own = counted.map(|(exception, count)| times(&exception.value, *count));
-        sum(std::iter::once(of_common).chain(own))
+        sum(std::iter::once(common_need).chain(own))
     }
 }
 

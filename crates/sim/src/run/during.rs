@@ -72,8 +72,8 @@ pub(super) struct Happened {
 /// Moves the events during a reconcile to its derivation.
 pub(super) fn attach(happened: &mut Vec<Happened>, decision: &mut Decision) {
     let hpa = decision.observation.hpa.clone();
-    let of_hpa = happened.extract_if(.., |it| it.hpa == hpa);
-    decision.derivation.during.extend(of_hpa.map(|it| it.action));
+    let changes = happened.extract_if(.., |it| it.hpa == hpa);
+    decision.derivation.during.extend(changes.map(|it| it.action));
 }
 
 impl EventsDuring<'_> {

@@ -116,9 +116,9 @@ impl<'k> Findings<'k> {
         seen: Vec<Observation>,
         scope: Scope,
     ) {
-        let of_decisions = decisions.iter().map(|it| &it.observation.hpa);
+        let decided = decisions.iter().map(|it| &it.observation.hpa);
         let names: BTreeSet<Arc<str>> =
-            of_decisions.chain(seen.iter().map(|tick| &tick.hpa)).cloned().collect();
+            decided.chain(seen.iter().map(|tick| &tick.hpa)).cloned().collect();
         for name in names {
             let decision = decisions.iter().find(|it| it.observation.hpa == name);
             let tick = seen.iter().find(|tick| tick.hpa == name);

@@ -100,7 +100,7 @@ struct Started {
 fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
     let vpa = scenario.vpa.as_ref()?;
     let start = world.recommender_start()?;
-    let of_recommender = VpaScenario {
+    let vpa_scenario = VpaScenario {
         id: format!("{}/{}", scenario.id, vpa.release),
         path: scenario.path.clone(),
         hash: scenario.hash.clone(),
@@ -108,12 +108,12 @@ fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
     };
     let (session, log) = Session::open(&start, VpaRules::of(vpa.release));
     let script = Script {
-        name: of_recommender.id.clone(),
-        flags: of_recommender.flags.clone(),
+        name: vpa_scenario.id.clone(),
+        flags: vpa_scenario.flags.clone(),
         start,
         steps: Vec::new(),
     };
-    let scripted = ScriptedScenario { scenario: Arc::new(of_recommender), script };
+    let scripted = ScriptedScenario { scenario: Arc::new(vpa_scenario), script };
     Some(Started { scripted, session, log })
 }
 
@@ -280,9 +280,9 @@ impl ObservedVpa {
     /// Adds the recommender's part to the outcome: its runs, and the expectations of
     /// recommendations.
     pub(super) fn conclude(self, outcome: &mut Outcome, whole: &Arc<Scenario>, release: Release) {
-        let ObservedVpa { scenario, release: of_vpa, lockstep, is_complete } = self;
+        let ObservedVpa { scenario, release: vpa_release, lockstep, is_complete } = self;
         if is_complete && whole.releases.contains(release) {
-            let unmet = evaluate_beside_hpa(&scenario, of_vpa, &lockstep.snapshots);
+            let unmet = evaluate_beside_hpa(&scenario, vpa_release, &lockstep.snapshots);
             outcome.unmet.extend(with_reasons(&scenario, unmet, |is_explained| {
                 Some(explained_free_run(whole, release, is_explained).vpa?.charted.run)
             }));

@@ -446,12 +446,12 @@ impl<'a> Lockstep<'a> {
             let unmatched = self.world.unmatched_vpa_actions();
             without_effect.extend(super::recommender::without_effect(&vpa.recommender, unmatched));
         }
-        let of_manifests = Note::on_reading(&self.scenario.manifest_notes, self.scenario.line);
+        let manifest_notes = Note::on_reading(&self.scenario.manifest_notes, self.scenario.line);
         // In a scenario file, the author sets the limit.
         let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
         let mut notes = self.scenario.notes.clone();
         notes.extend(is_cut.then(|| CUT_LOAD.into()));
-        let notes = of_manifests.into_iter().chain(Note::on_reading(&notes, self.scenario.line));
+        let notes = manifest_notes.into_iter().chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
         let unchecked = self.unchecked(release);
         notes.chain(without_effect).chain(never).chain(unchecked).collect()
@@ -495,15 +495,16 @@ impl<'a> Lockstep<'a> {
 }
 
 impl FreeTick {
-    /// A tick of a target, which has `of_world` replicas before the tick is applied to the world.
+    /// A tick of a target, which has `simulated_replicas` replicas before the tick is applied to
+    /// the world.
     fn new(
         observation: Observation,
         derivation: Derivation,
         target: usize,
-        of_world: i32,
+        simulated_replicas: i32,
     ) -> FreeTick {
         // The world may already contain a write of this reconcile, and a later action.
-        let replicas_before = derivation.current_replicas.unwrap_or(of_world);
+        let replicas_before = derivation.current_replicas.unwrap_or(simulated_replicas);
         let replicas_after = match derivation.rescaled {
             true => derivation.desired_replicas,
             false => replicas_before,
@@ -571,9 +572,9 @@ fn free_run_with(
         });
         for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
             let target = run.target_of(&observation);
-            let of_world = run.world.replicas(target);
+            let simulated_replicas = run.world.replicas(target);
             run.apply_observed(&observation, Some(&decision));
-            ticks.push(FreeTick::new(observation, decision.derivation, target, of_world));
+            ticks.push(FreeTick::new(observation, decision.derivation, target, simulated_replicas));
         }
     }
     let mut notes = run.notes(release);
@@ -714,7 +715,7 @@ pub fn conclude(
         expected,
         release,
         &findings.trace.ticks,
-        &ScaleTargets::of(scenario),
+        &ScaleTargets::new(scenario),
         &findings.external_scales,
     );
     let why = |index: usize| findings.why(index);

@@ -186,7 +186,7 @@ impl<'e> Predicting<'e> {
     fn add(&mut self, session: &mut Session, last: &RunAt) {
         let ChartedRun { run, usage } = &mut self.charted;
         let index = run.snapshots.len();
-        run.snapshots.push(Snapshot::of(session.objects(), last, self.with_contents));
+        run.snapshots.push(Snapshot::new(session.objects(), last, self.with_contents));
         if self.keep.usage {
             usage.push(pod_usage(session.objects()));
         }

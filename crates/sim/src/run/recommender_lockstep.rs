@@ -191,7 +191,7 @@ impl Lockstep {
             for write in &run.run.writes {
                 session.objects_mut().apply(write);
             }
-            self.snapshots.push(Snapshot::of(session.objects(), run, self.with_contents));
+            self.snapshots.push(Snapshot::new(session.objects(), run, self.with_contents));
             self.entries.push(Entry::Run(run.clone()));
         }
     }

@@ -110,7 +110,7 @@ impl Scope {
     pub fn sent(self, request: &SentEvent) -> Cow<'_, SentEvent> {
         match self.details {
             true => Cow::Borrowed(request),
-            false => Cow::Owned(request.of_older_protocol()),
+            false => Cow::Owned(request.for_older_protocol()),
         }
     }
 

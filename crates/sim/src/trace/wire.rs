@@ -244,7 +244,7 @@ impl Log {
 
     /// Requires what an engine reports that speaks this version of the protocol.
     #[must_use]
-    pub fn of_version(mut self, protocol: u32) -> Log {
+    pub fn for_protocol(mut self, protocol: u32) -> Log {
         self.requires_metadata = protocol >= DETAILS;
         self
     }

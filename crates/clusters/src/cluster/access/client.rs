@@ -18,12 +18,12 @@ use crate::cluster::timeouts::{
 pub(crate) const ROLE: &str = include_str!("role.json");
 
 /// Creates a client from the text of a kubeconfig.
-pub(crate) async fn of_text(text: &str) -> Result<Client, String> {
-    of_config(Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?).await
+pub(crate) async fn from_text(text: &str) -> Result<Client, String> {
+    from_config(Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?).await
 }
 
 /// Creates a client for the current context of a kubeconfig.
-pub(crate) async fn of_config(config: Kubeconfig) -> Result<Client, String> {
+pub(crate) async fn from_config(config: Kubeconfig) -> Result<Client, String> {
     of(config_of(config, None).await?)
 }
 

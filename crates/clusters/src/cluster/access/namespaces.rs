@@ -40,7 +40,7 @@ async fn list(client: &Client) -> Result<Vec<OwnedNamespace>, String> {
     let list = list.map_err(|error| format!("namespaces can't be listed: {error}"))?;
     let owned = list.into_iter().map(|it| OwnedNamespace {
         name: it.name_any(),
-        owner: it.annotations().get(OWNER).and_then(|text| Owner::of_text(text)),
+        owner: it.annotations().get(OWNER).and_then(|text| Owner::parse(text)),
         age: age(it.metadata.creation_timestamp.map(|created| created.0)),
     });
     Ok(owned.collect())
@@ -48,7 +48,7 @@ async fn list(client: &Client) -> Result<Vec<OwnedNamespace>, String> {
 
 /// The namespaces of dead processes. A process on another machine counts as alive if `serves` says
 /// that its metrics API is available, or if the namespace is new.
-pub(crate) async fn of_dead_processes(
+pub(crate) async fn left_by_dead_processes(
     client: &Client,
     serves: impl Fn(&Owner) -> bool,
 ) -> Result<Vec<String>, String> {
@@ -61,7 +61,7 @@ pub(crate) async fn of_dead_processes(
 }
 
 /// The namespaces of this process.
-pub(crate) async fn of_this_process(client: &Client) -> Result<Vec<String>, String> {
+pub(crate) async fn created_by_this_process(client: &Client) -> Result<Vec<String>, String> {
     let here = Owner::here();
     let all = list(client).await?;
     let own = all.into_iter().filter(|it| it.owner.as_ref() == Some(&here));

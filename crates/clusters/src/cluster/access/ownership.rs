@@ -50,7 +50,7 @@ impl Owner {
     }
 
     /// Reads the text form.
-    pub(crate) fn of_text(text: &str) -> Option<Owner> {
+    pub(crate) fn parse(text: &str) -> Option<Owner> {
         serde_json::from_str(text).ok()
     }
 
@@ -86,12 +86,12 @@ struct Process {
 
 /// Reads the state of a process. `None`: the process has exited, or is a zombie.
 fn process(pid: u32) -> Option<Process> {
-    of_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Reads fields 3 (state) and 22 (start time) of proc(5). Field 2, the program's name, may contain
 /// any character, but ends with the last parenthesis.
-fn of_stat(stat: &str) -> Option<Process> {
+fn parse_stat(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn running_and_ended_owners_are_distinguished() {
         let here = Owner::here();
-        assert_eq!(Owner::of_text(&here.text()), Some(here.clone()));
+        assert_eq!(Owner::parse(&here.text()), Some(here.clone()));
         assert_eq!(here.is_alive(), Some(true));
         let elsewhere = Owner { host: format!("{}-not", here.host), ..here.clone() };
         assert_eq!(elsewhere.is_alive(), None);
@@ -133,7 +133,7 @@ mod tests {
     fn an_owner_without_a_host_is_unknown() {
         let Owner { host, boot, .. } = Owner::here();
         let text = format!(r#"{{"host":"{host}","pid":1,"started":"1"}}"#);
-        let older = Owner::of_text(&text).expect("the text is valid");
+        let older = Owner::parse(&text).expect("the text is valid");
         if !boot.is_empty() {
             assert_eq!(older.is_alive(), None);
         }
@@ -145,7 +145,7 @@ mod tests {
             let rest: Vec<String> = (4..30).map(|field| field.to_string()).collect();
             format!("17 ({name}) {state} {}\n", rest.join(" "))
         };
-        let started = |stat: &str| of_stat(stat).map(|it| it.started);
+        let started = |stat: &str| parse_stat(stat).map(|it| it.started);
         assert_eq!(started(&stat("a) (b", "S")).as_deref(), Some("22"));
         assert_eq!(started(&stat("it", "Z")), None);
         assert_eq!(started("17 (it) S 1 2"), None);

@@ -117,15 +117,15 @@ mod tests {
         let near = IpAddr::from(Ipv4Addr::LOCALHOST);
         let (own, far) = (IpAddr::from([10, 0, 0, 7]), IpAddr::from([10, 0, 0, 1]));
         let addresses = |server: IpAddr| ListenRoute::all(None, Some(server), |_| Some(own));
-        let of_own =
+        let own_route =
             ListenRoute { listen: "10.0.0.7:0".to_owned(), routes: ServiceRoute::to("10.0.0.7") };
-        let of_loopback = ListenRoute {
+        let loopback_route = ListenRoute {
             listen: "127.0.0.1:0".to_owned(),
             routes: vec![ServiceRoute::Name("localhost".into())],
         };
-        assert_eq!(addresses(near), [of_loopback.clone(), of_own.clone()]);
-        assert_eq!(addresses(far), [of_own]);
-        assert_eq!(ListenRoute::all(None, Some(near), |_| None), [of_loopback]);
+        assert_eq!(addresses(near), [loopback_route.clone(), own_route.clone()]);
+        assert_eq!(addresses(far), [own_route]);
+        assert_eq!(ListenRoute::all(None, Some(near), |_| None), [loopback_route]);
         assert_eq!(ListenRoute::all(None, Some(far), |_| None), []);
     }
 

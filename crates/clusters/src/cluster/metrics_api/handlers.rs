@@ -386,10 +386,10 @@ fn object_metric(
     // A query contains the name of a namespace in the cluster.
     let wanted = if resource == "namespaces" { &*served.scenario_name } else { name };
     let objects = &served.cluster.custom_metrics().objects;
-    let mut of_kind = objects.iter().filter(|((_, kind, _), _)| resource_of(kind) == resource);
+    let mut same_kind = objects.iter().filter(|((_, kind, _), _)| resource_of(kind) == resource);
     // Queries contain the resource, but errors name the kind.
-    let kind = of_kind.clone().next().map_or(resource, |((_, kind, _), _)| kind);
-    let known = of_kind.find(|((of, _, name), _)| **of == *metric && **name == *wanted);
+    let kind = same_kind.clone().next().map_or(resource, |((_, kind, _), _)| kind);
+    let known = same_kind.find(|((of, _, name), _)| **of == *metric && **name == *wanted);
     let found = match known {
         Some((_, answer)) => selected_series(answer, request, "metricLabelSelector"),
         None => Err(missing(kind)),

@@ -53,7 +53,7 @@ const V3: Dialect = Dialect {
 };
 
 impl KindSchema {
-    fn of(version: GroupVersion) -> Option<KindSchema> {
+    fn new(version: GroupVersion) -> Option<KindSchema> {
         let kinds: Vec<KindSchema> = serde_json::from_str(KINDS_JSON).unwrap_or_default();
         kinds.into_iter().find(|it| it.group == version.group && it.version == version.version)
     }
@@ -124,7 +124,7 @@ fn describe(
 ) -> (Map<String, Value>, Map<String, Value>) {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     for version in versions {
-        let Some(kind) = KindSchema::of(version) else { continue };
+        let Some(kind) = KindSchema::new(version) else { continue };
         schemas.extend(kind.schemas(dialect));
         let is_described =
             |it: &&QueryPath| it.group == version.group && it.endpoint != Endpoint::Nodes;

@@ -159,7 +159,7 @@ fn refused(what: &str, error: &Error) -> RegistrationError {
 }
 
 fn owner(metadata: &ObjectMeta) -> Option<Owner> {
-    Owner::of_text(metadata.annotations.as_ref()?.get(OWNER)?)
+    Owner::parse(metadata.annotations.as_ref()?.get(OWNER)?)
 }
 
 /// The metadata of an object that this process creates.
@@ -419,15 +419,16 @@ pub(crate) async fn leftovers(client: &Client) -> Result<Vec<Leftovers>, String>
     let namespace = namespace.map_err(|error| format!("namespace {NAMESPACE}: {error}"))?;
     // A namespace that is being deleted needs no removal.
     let namespace = namespace.filter(|it| it.metadata.deletion_timestamp.is_none());
-    let of_apis = list.into_iter().map(|api| {
+    let apis = list.into_iter().map(|api| {
         let conditions = api.status.as_ref().and_then(|status| status.conditions.as_ref());
         let mut available = conditions.into_iter().flatten().filter(|it| it.type_ == "Available");
         let serves = available.any(|it| it.status == "True");
         (format!("APIService {}", api.name_any()), api.metadata, serves)
     });
-    let of_namespace = namespace.map(|it| (format!("namespace {NAMESPACE}"), it.metadata, false));
+    let namespace_object =
+        namespace.map(|it| (format!("namespace {NAMESPACE}"), it.metadata, false));
     let mut left: Vec<(Leftovers, bool)> = Vec::new();
-    for (name, metadata, serves) in of_apis.chain(of_namespace) {
+    for (name, metadata, serves) in apis.chain(namespace_object) {
         let Some(owner) = owner(&metadata) else { continue };
         let replaced = metadata.annotations.iter().any(|it| it.contains_key(REPLACED));
         // The creation time of a replaced APIService is the original one.

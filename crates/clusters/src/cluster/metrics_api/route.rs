@@ -186,8 +186,11 @@ mod tests {
         let labels = slice.metadata.labels.unwrap_or_default();
         assert_eq!(labels["kubernetes.io/service-name"], "metrics-1");
         // The API server finds the endpoints by the name of the port.
-        let of_service = by_endpoints.ports.unwrap_or_default().remove(0);
-        let of_slice = slice.ports.unwrap_or_default().remove(0);
-        assert_eq!((of_service.name, Some(of_service.port)), (of_slice.name, of_slice.port));
+        let service_port = by_endpoints.ports.unwrap_or_default().remove(0);
+        let slice_port = slice.ports.unwrap_or_default().remove(0);
+        assert_eq!(
+            (service_port.name, Some(service_port.port)),
+            (slice_port.name, slice_port.port)
+        );
     }
 }

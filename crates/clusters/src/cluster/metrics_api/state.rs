@@ -136,7 +136,7 @@ impl Metrics {
     }
 
     /// The metrics of a cluster. `is_private`: only the controller queries them.
-    pub(crate) fn of_cluster(is_private: bool) -> Metrics {
+    pub(crate) fn for_cluster(is_private: bool) -> Metrics {
         Metrics { is_private, ..Metrics::default() }
     }
 

@@ -129,8 +129,8 @@ impl Event {
     /// The message of a request that failed.
     pub(crate) fn error(&self) -> Option<Arc<str>> {
         let Status { code, message } = &self.response_status;
-        let of_body = || self.response_object["message"].as_str();
-        (*code >= 400).then(|| message.as_deref().or_else(of_body).unwrap_or_default().into())
+        let body_message = || self.response_object["message"].as_str();
+        (*code >= 400).then(|| message.as_deref().or_else(body_message).unwrap_or_default().into())
     }
 
     /// The controller's action, if the request is relevant.

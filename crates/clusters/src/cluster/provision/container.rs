@@ -149,7 +149,7 @@ impl Container {
         let unique_name = unique_name();
         let broken = |why: String| broken(name, &why, "");
         // The guard first, so that the container is removed in any case.
-        let guard = Guard::of_container(&unique_name);
+        let guard = Guard::for_container(&unique_name);
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let inner = request(spec, &unique_name).start().await;
         let inner = inner.map_err(|error| broken(format!("Docker: {}", docker_message(&error))))?;

@@ -42,7 +42,7 @@ impl CustomController {
         let Some(controller) = &settings.controller else { return Ok(None) };
         let text = |error: std::io::Error| error.to_string();
         let admin = control_plane.kubeconfig(ADMIN).map_err(text)?;
-        let admin = client::of_text(&admin).await?;
+        let admin = client::from_text(&admin).await?;
         rbac::grant(&admin, ROLE, controller.rules().to_vec(), USER).await?;
         let kubeconfig = control_plane.folder().join("controller.kubeconfig");
         let config = control_plane.kubeconfig(User { name: USER, group: None }).map_err(text)?;

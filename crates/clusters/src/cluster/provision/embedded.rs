@@ -100,8 +100,8 @@ impl ControlPlane {
         let controllers = Files { server: &format!("https://{health}"), ..files };
         let controllers = controllers.kubeconfig(ADMIN);
         let controllers = controllers.map_err(|error| failed("no certificates", &error))?;
-        let admin = client::of_text(&admin).await.map_err(|why| failed("no client", &why))?;
-        let controllers = client::of_text(&controllers).await;
+        let admin = client::from_text(&admin).await.map_err(|why| failed("no client", &why))?;
+        let controllers = client::from_text(&controllers).await;
         let controllers = controllers.map_err(|why| failed("no client", &why))?;
         let start = |name: &'static str, args, few_cores, pipes_output| {
             let folder = folder.path();

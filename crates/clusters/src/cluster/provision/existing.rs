@@ -155,7 +155,7 @@ pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
     // First, because the registrations show which processes are alive.
     let served = register::leftovers(client).await?;
     let serves = |owner: &Owner| served.iter().any(|it| it.is_alive && it.owner == *owner);
-    let left = namespaces::of_dead_processes(client, serves).await?;
+    let left = namespaces::left_by_dead_processes(client, serves).await?;
     let mut done = register::remove_leftovers(client).await?;
     namespaces::remove(client, &left).await?;
     done.extend(left.into_iter().map(|name| format!("namespace {name} is deleted")));
@@ -165,7 +165,7 @@ pub(crate) async fn clean(client: &Client) -> Result<Vec<String>, String> {
 /// Removes all objects of this process. Restores APIServices first, because other clients use them.
 pub(crate) async fn clean_up(client: &Client) -> Result<(), String> {
     let restored = register::remove_own(client).await.map(|_| ());
-    let removed = match namespaces::of_this_process(client).await {
+    let removed = match namespaces::created_by_this_process(client).await {
         Ok(own) => namespaces::remove(client, &own).await,
         Err(why) => Err(why),
     };

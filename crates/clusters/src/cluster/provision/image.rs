@@ -127,7 +127,7 @@ impl ImageControlPlane {
         let client = async |port: u16, user: User| {
             let server = format!("https://127.0.0.1:{}", container.port(port));
             let config = Files { server: &server, ..files }.kubeconfig(user);
-            client::of_text(&config.map_err(|error| error.to_string())?).await
+            client::from_text(&config.map_err(|error| error.to_string())?).await
         };
         let client =
             async |port, user| client(port, user).await.map_err(|why| failed("no client", &why));

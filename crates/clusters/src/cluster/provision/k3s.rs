@@ -140,7 +140,7 @@ impl K3s {
             wait().await?;
         };
         let server = format!("https://127.0.0.1:{}", container.port(PORT));
-        let client = client::of_config(with_server(config, &server)).await;
+        let client = client::from_config(with_server(config, &server)).await;
         let client = client.map_err(|why| broken(name, &format!("k3s.yaml: {why}"), ""))?;
         while !is_ok(&client, "/readyz").await {
             wait().await?;
@@ -181,7 +181,7 @@ mod tests {
         let settings = Settings {
             gates: BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]),
             observed: vec!["someone-else".to_owned()],
-            ..Settings::of(flags)
+            ..Settings::new(flags)
         };
         insta::assert_snapshot!(args(&settings, true).join("\n"));
         let spec = spec("rancher/k3s:v1.33.1-k3s1", &settings, true);

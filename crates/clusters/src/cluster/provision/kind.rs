@@ -125,7 +125,7 @@ impl KindCluster {
         let folder = Folder::new().map_err(|error| failed("no folder", error))?;
         let cluster = unique_name();
         // The guard first, so that the cluster is deleted in any case.
-        let guard = Guard::of_kind_cluster(&program(), &cluster);
+        let guard = Guard::for_kind_cluster(&program(), &cluster);
         let guard = guard.map_err(|error| failed("no guard", error))?;
         let kind = KindCluster { name: name.clone(), cluster, folder, guard };
         // The user's kubeconfig is not changed.
@@ -176,7 +176,7 @@ mod tests {
     fn the_configuration_matches_kind() {
         let flags = Flags { sync_period: Span::from_secs(1), ..Flags::default() };
         let gates = BTreeMap::from([("HPAConfigurableTolerance".to_owned(), true)]);
-        let settings = Settings { gates, ..Settings::of(flags) };
+        let settings = Settings { gates, ..Settings::new(flags) };
         insta::assert_snapshot!(config(&default_image("v1.33.1"), &settings));
     }
 

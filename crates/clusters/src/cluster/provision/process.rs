@@ -53,7 +53,7 @@ impl Folder {
         let name = format!("kube-lockstep-{:x}", hash.finish() as u32);
         let path = std::env::temp_dir().join(name);
         // The guard first, so that the folder is removed in any case.
-        let guard = Guard::of_folder(&path)?;
+        let guard = Guard::for_folder(&path)?;
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Folder { path, guard })
     }

@@ -73,12 +73,12 @@ impl RecommenderCluster {
             release,
             hpa_controller: false,
             observed: vec![USER.name.to_owned()],
-            ..Settings::of(Flags::default())
+            ..Settings::new(Flags::default())
         };
         let (control_plane, log) = ControlPlane::start(name, control_plane, &settings).await?;
         let text = |error: std::io::Error| broken(error.to_string());
         let admin = control_plane.kubeconfig(ADMIN).map_err(text)?;
-        let client = client::of_text(&admin).await.map_err(broken)?;
+        let client = client::from_text(&admin).await.map_err(broken)?;
         let kubeconfig = control_plane.folder().join("recommender.kubeconfig");
         let config = control_plane.kubeconfig(USER).map_err(text)?;
         std::fs::write(&kubeconfig, config).map_err(text)?;
@@ -87,7 +87,7 @@ impl RecommenderCluster {
         if let Some(log) = log {
             tasks.spawn(requests::read_log(dispatcher.clone(), log));
         }
-        let metrics = Arc::new(Metrics::of_cluster(true));
+        let metrics = Arc::new(Metrics::for_cluster(true));
         let exposure = Exposure::all(ListenRoute::loopback());
         let served = exposure.serve(&client, &metrics).await;
         // The registration is removed with the control plane.

@@ -97,7 +97,7 @@ mod tests {
             timestamp: epoch.plus(Span::from_secs(4)),
             containers: vec![usage("app", Some(1250), Some(3 << 20)), usage("log", None, Some(1))],
         }];
-        let metrics = Metrics::of_cluster(true);
+        let metrics = Metrics::for_cluster(true);
         let (to, _) = unbounded_channel();
         let start = Timestamp::from_second(epoch.unix()).expect("a time");
         metrics.open_samples("shop", start, to);

@@ -29,7 +29,7 @@ pub(crate) struct CachedPod {
 }
 
 impl CachedPod {
-    fn of(pod: &Pod) -> CachedPod {
+    fn new(pod: &Pod) -> CachedPod {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         CachedPod {
             deleting: pod.metadata.deletion_timestamp.is_some(),
@@ -107,7 +107,7 @@ impl PodCache {
         let namespaces = self.lock();
         let pods = namespaces.get(namespace).map(|it| it.pods.as_reader().state());
         let pods = pods.into_iter().flatten();
-        pods.map(|pod| (pod.name_any(), CachedPod::of(&pod))).collect()
+        pods.map(|pod| (pod.name_any(), CachedPod::new(&pod))).collect()
     }
 
     /// `status.replicas` of a target.
@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(names(&cache, "shop"), ["web-1", "web-2"]);
         follow(vec![Event::Apply(pod("shop", "web-3")), Event::Delete(pod("shop", "web-1"))]).await;
         assert_eq!(names(&cache, "shop"), ["web-2", "web-3"]);
-        let (of_shop, of_db) = (cache.changed("shop"), cache.changed("db"));
-        let (shop, db) = (of_shop.notified(), of_db.notified());
+        let (shop_changed, db_changed) = (cache.changed("shop"), cache.changed("db"));
+        let (shop, db) = (shop_changed.notified(), db_changed.notified());
         follow(listed([pod("shop", "web-3"), pod("other", "other-1")])).await;
         assert_eq!(names(&cache, "shop"), ["web-3"]);
         assert_eq!(names(&cache, "other"), ["other-1"]);

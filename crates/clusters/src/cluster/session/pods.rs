@@ -126,7 +126,7 @@ impl PodDriver {
             context: context.clone(),
             namespace: namespace.to_owned(),
             clock,
-            pod_owner: PodOwner::of(workload),
+            pod_owner: PodOwner::new(workload),
             resource: resource_of(workload),
             selector: workload.selector.clone(),
             name: workload.name.clone(),
@@ -217,8 +217,8 @@ impl PodDriver {
                 Change::SetPods(pods) => {
                     changed = true;
                     for pod in pods {
-                        let of_target = self.template.as_ref() == Some(&pod.template);
-                        let all = if of_target { &mut self.desired } else { &mut self.others };
+                        let is_of_target = self.template.as_ref() == Some(&pod.template);
+                        let all = if is_of_target { &mut self.desired } else { &mut self.others };
                         all.insert(pod.name.clone(), pod.clone());
                     }
                 }

@@ -13,7 +13,7 @@ const MAX_PODS: i32 = 200;
 /// The reason why real clusters do not support a scenario, if any.
 pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
-    let is_custom = PodOwner::of(workload) == PodOwner::Harness;
+    let is_custom = PodOwner::new(workload) == PodOwner::Harness;
     if scenario.vpa.is_some() {
         return Some("a VPA, whose updater and admission controller are simulated".to_owned());
     }
@@ -160,8 +160,9 @@ fn lacks_a_request(scenario: &Scenario) -> bool {
     let names: Vec<&str> = utilizations.map(|(name, _)| name).collect();
     let has = |container: &Container, name: &str| container.requests.contains_key(name);
     let lacks = |spec: &PodSpec, name: &str| {
-        let of_pod = spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
-        !of_pod && spec.running_containers().any(|container| !has(container, name))
+        let set_for_pod =
+            spec.requests.as_ref().is_some_and(|requests| requests.contains_key(name));
+        !set_for_pod && spec.running_containers().any(|container| !has(container, name))
     };
     specs.into_iter().any(|spec| names.iter().any(|name| lacks(&spec, name)))
 }

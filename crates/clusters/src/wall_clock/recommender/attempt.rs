@@ -163,7 +163,7 @@ impl<'k> Attempt<'_, '_, 'k> {
         }
         self.wait_for_writes(begin, predicted.run.writes.len()).await?;
         let writes = self.session.take_writes();
-        let window = Window::of(received, &writes);
+        let window = Window::new(received, &writes);
         let observed = observed::run(&predicted, writes);
         let observed = observed.map_err(|why| self.session.broken(&why))?;
         observed::adopt_clock(&mut predicted, &observed, window);

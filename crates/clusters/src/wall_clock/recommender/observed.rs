@@ -17,7 +17,7 @@ pub(super) struct Window {
 
 impl Window {
     /// The window of a run: from its query of samples to the end of its last write.
-    pub(super) fn of(received: Timestamp, writes: &[ObservedWrite]) -> Window {
+    pub(super) fn new(received: Timestamp, writes: &[ObservedWrite]) -> Window {
         let last = writes.iter().map(|write| write.answered).max().unwrap_or(received);
         let time = |at: Timestamp| GoTime::from_timestamp(at).truncate_to_second();
         let from = received.checked_sub(RECOMMENDER_CLOCK).unwrap_or(received);
@@ -101,7 +101,7 @@ mod tests {
     fn only_times_of_the_run_may_differ() {
         let now = GoTime::from_unix(1_700_000_000);
         let received = Timestamp::from_second(1_700_000_000).expect("a time");
-        let window = Window::of(received, &[]);
+        let window = Window::new(received, &[]);
         let adopted = |predicted: GoTime, observed: GoTime| {
             let (mut ours, theirs) = (status(predicted), status(observed));
             adopt_clock(&mut ours, &theirs, window);

@@ -43,7 +43,11 @@ impl UpstreamRecommender {
 
     /// Creates the engine of a local checkout, which is compared with the rules of a release.
     #[must_use]
-    pub fn of_checkout(program: PathBuf, name: Arc<str>, rules: VpaRelease) -> UpstreamRecommender {
+    pub fn from_checkout(
+        program: PathBuf,
+        name: Arc<str>,
+        rules: VpaRelease,
+    ) -> UpstreamRecommender {
         UpstreamRecommender {
             program_name: name.clone(),
             name,

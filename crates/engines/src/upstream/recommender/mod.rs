@@ -106,7 +106,7 @@ impl RecommenderHost {
     ) -> Result<Vec<LogLine>, EngineError> {
         self.checkpoints.clear();
         self.remember(&start.objects);
-        self.process.send(&Request::Open(Open::of(scenario, start, flags)))?;
+        self.process.send(&Request::Open(Open::new(scenario, start, flags)))?;
         match self.answer()? {
             Answer::Opened { log } => Ok(wire::log_lines(log)),
             answer => Err(self.unexpected(&answer, "open")),
@@ -129,7 +129,7 @@ impl RecommenderHost {
     pub fn send(&mut self, changes: &[ClusterChange], until: Time) -> Result<(), EngineError> {
         self.remember(changes);
         self.sent.push_back(until);
-        self.process.send(&Request::Step(Step::of(changes, until)))
+        self.process.send(&Request::Step(Step::new(changes, until)))
     }
 
     /// Waits for the answer to the oldest step that is not answered.

@@ -134,7 +134,7 @@ pub(super) struct Open<'a> {
 
 impl<'a> Open<'a> {
     /// `flags`: those of the recommender, by their upstream names.
-    pub(super) fn of(
+    pub(super) fn new(
         scenario: &'a str,
         start: &'a Start,
         flags: &'a BTreeMap<String, String>,
@@ -157,7 +157,7 @@ pub(super) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn of(changes: &'a [ClusterChange], until: Time) -> Step<'a> {
+    pub(super) fn new(changes: &'a [ClusterChange], until: Time) -> Step<'a> {
         Step { apply: changes.iter().map(Change::from).collect(), until }
     }
 }

@@ -80,12 +80,12 @@ fn from_v1<'a>(
     spec: HpaSpecV1,
     annotation: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<HpaSpec, String> {
-    let mut metrics = of_annotation(METRICS, &annotation, metrics_of)?.unwrap_or_default();
+    let mut metrics = from_annotation(METRICS, &annotation, metrics_of)?.unwrap_or_default();
     metrics.extend(spec.target_cpu_utilization_percentage.map(cpu_utilization));
     if metrics.is_empty() {
         metrics.push(cpu_utilization(super::defaults::DEFAULT_CPU_UTILIZATION));
     }
-    let behavior = of_annotation(BEHAVIOR, &annotation, behavior_of)?;
+    let behavior = from_annotation(BEHAVIOR, &annotation, behavior_of)?;
     let behavior = behavior.filter(|behavior| *behavior != Behavior::default());
     Ok(HpaSpec {
         scale_target_ref: spec.scale_target_ref,
@@ -97,7 +97,7 @@ fn from_v1<'a>(
 }
 
 /// The content of an annotation, if it can be decoded.
-fn of_annotation<'a, T>(
+fn from_annotation<'a, T>(
     name: &str,
     annotation: &impl Fn(&str) -> Option<&'a str>,
     read: impl FnOnce(&Value) -> Result<T, Unread>,
@@ -125,7 +125,7 @@ pub fn from_v2beta1(object: &Value) -> Result<HpaSpec, String> {
     })?;
     drop_zero_totals(&mut spec);
     let annotation = |name: &str| object["metadata"]["annotations"][name].as_str();
-    let behavior = of_annotation(BEHAVIOR, &annotation, behavior_of)?;
+    let behavior = from_annotation(BEHAVIOR, &annotation, behavior_of)?;
     spec.behavior = behavior.filter(|behavior| *behavior != Behavior::default());
     Ok(spec)
 }
@@ -155,7 +155,7 @@ enum Unread {
 /// Upstream: v1/conversion.go, Convert_v1_MetricSpec_To_autoscaling_MetricSpec and the functions
 /// that it calls
 fn metrics_of(json: &Value) -> Result<Vec<MetricSpec>, Unread> {
-    list(json)?.iter().map(|json| metric(Fields::of(json)?)).collect()
+    list(json)?.iter().map(|json| metric(Fields::new(json)?)).collect()
 }
 
 fn metric(fields: Fields<'_>) -> Result<MetricSpec, Unread> {
@@ -250,7 +250,7 @@ fn identifier(fields: Fields<'_>, selector: &str) -> Result<Arc<MetricIdentifier
             texts.collect::<Result<BTreeMap<String, String>, Unread>>()
         })?;
         let requirement = |json: &Value| {
-            let fields = Fields::of(json)?;
+            let fields = Fields::new(json)?;
             let values = fields.list("values")?.unwrap_or_default().iter();
             Ok(LabelSelectorRequirement {
                 key: fields.text("key")?.to_owned(),
@@ -270,7 +270,7 @@ fn identifier(fields: Fields<'_>, selector: &str) -> Result<Arc<MetricIdentifier
 }
 
 fn behavior_of(json: &Value) -> Result<Behavior, Unread> {
-    let fields = Fields::of(json)?;
+    let fields = Fields::new(json)?;
     Ok(Behavior {
         scale_up: fields.object("scaleUp", rules)?,
         scale_down: fields.object("scaleDown", rules)?,
@@ -279,7 +279,7 @@ fn behavior_of(json: &Value) -> Result<Behavior, Unread> {
 
 fn rules(fields: Fields<'_>) -> Result<ScalingRules, Unread> {
     let policy = |json: &Value| {
-        let fields = Fields::of(json)?;
+        let fields = Fields::new(json)?;
         Ok(ScalingPolicy {
             type_: enum_value(fields.text("type")?, "policy type")?,
             value: fields.integer("value")?.unwrap_or_default(),
@@ -340,7 +340,7 @@ fn is_named(key: &str, name: &str) -> bool {
 struct Fields<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Fields<'a> {
-    fn of(json: &'a Value) -> Result<Fields<'a>, Unread> {
+    fn new(json: &'a Value) -> Result<Fields<'a>, Unread> {
         match json {
             Value::Null => Ok(Fields(None)),
             Value::Object(fields) => Ok(Fields(Some(fields))),
@@ -388,7 +388,7 @@ impl<'a> Fields<'a> {
         name: &str,
         read: impl FnOnce(Fields<'a>) -> Result<T, Unread>,
     ) -> Result<Option<T>, Unread> {
-        self.get(name).map(|json| read(Fields::of(json)?)).transpose()
+        self.get(name).map(|json| read(Fields::new(json)?)).transpose()
     }
 }
 

@@ -16,9 +16,9 @@ use crate::quantity::{Format, Quantity};
 ///
 /// Upstream: Convert_autoscaling_HorizontalPodAutoscaler_To_v1_… and back
 pub fn spec_through_v1(spec: &mut HpaSpec, all_percentages: bool) {
-    let of_cpu =
+    let is_cpu_utilization =
         |metric: &&MetricSpec| metric.resource.as_ref().is_some_and(|it| &*it.name == "cpu");
-    let first = spec.metrics.iter().find(of_cpu);
+    let first = spec.metrics.iter().find(is_cpu_utilization);
     let lost = !all_percentages && first.is_some_and(|first| !is_cpu_percentage(first));
     let mut percentage = None;
     let mut others = Vec::with_capacity(spec.metrics.len());
@@ -45,11 +45,11 @@ fn is_cpu_percentage(metric: &MetricSpec) -> bool {
 
 fn metric_through_v1(metric: &mut MetricSpec) {
     let MetricSpec { resource, container_resource, pods, object, external, .. } = metric;
-    let of_pods = [
+    let pod_targets = [
         resource.as_mut().map(|source| &mut source.target),
         container_resource.as_mut().map(|source| &mut source.target),
     ];
-    for target in of_pods.into_iter().flatten() {
+    for target in pod_targets.into_iter().flatten() {
         target.type_ = match target.average_utilization {
             Some(_) => MetricTargetType::Utilization,
             None => MetricTargetType::AverageValue,

@@ -28,7 +28,7 @@ impl Controller {
             || input.update_scale.is_some_and(is_conflict);
         if let Some(hpa) = input.hpa.filter(|_| may_wait) {
             let (hpa, selectors) = (hpa.clone(), self.selectors.clone());
-            let (seen, until) = (vec![OwnedInput::of(input)], input.now);
+            let (seen, until) = (vec![OwnedInput::new(input)], input.now);
             let Taken { key, counts, again } = taken;
             let decision = Box::default();
             let blocked = BlockedReconcile {
@@ -61,7 +61,7 @@ impl Controller {
         self.resync_until(input.now);
         let Some(index) = self.first_to_resume() else { return WorkItemResult::Skipped };
         let mut blocked = self.blocked.remove(index);
-        blocked.seen.push(OwnedInput::of(input));
+        blocked.seen.push(OwnedInput::new(input));
         self.advance(blocked, interruptions)
     }
 
@@ -102,7 +102,7 @@ impl Controller {
         interruptions: &[Interruption<'_>],
     ) -> WorkItemResult {
         let key = blocked.key.clone();
-        blocked.interruptions.extend(interruptions.iter().map(OwnedInterruption::of));
+        blocked.interruptions.extend(interruptions.iter().map(OwnedInterruption::new));
         let mut memory = self.memory(&key).clone();
         let mut selectors = blocked.selectors.clone();
         let mut decision = Box::default();

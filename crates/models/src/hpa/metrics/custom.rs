@@ -343,7 +343,7 @@ impl<'a> Reconcile<'a> {
 /// Upstream: apimachinery, meta/v1/helpers.go, LabelSelectorAsSelector
 fn metric_selector(rules: &Rules, metric: &MetricIdentifier) -> Result<Selector, String> {
     let format = rules.texts.wrong_number_of_values;
-    Selector::of_label_selector(metric.selector.as_ref()).map_err(|error| error.in_format(format))
+    Selector::from_label_selector(metric.selector.as_ref()).map_err(|error| error.in_format(format))
 }
 
 fn neither(kind: &str) -> String {

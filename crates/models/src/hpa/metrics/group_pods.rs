@@ -283,8 +283,8 @@ impl<'a, M: Sample> Grouping<'a, '_, M> {
         if pod.phase == PodPhase::Running && ready {
             return if measured { Group::Ready } else { Group::Missing };
         }
-        let of_requests = self.fallback_utilization.is_some();
-        if pod.phase == PodPhase::Failed && of_requests && !failed_is_unready {
+        let uses_requests = self.fallback_utilization.is_some();
+        if pod.phase == PodPhase::Failed && uses_requests && !failed_is_unready {
             return Group::Ignored;
         }
         Group::Unready

@@ -42,7 +42,7 @@ struct Direction<'a> {
 }
 
 impl<'a> Direction<'a> {
-    fn of(rules: Option<&'a ScalingRules>, default_window: i32) -> Direction<'a> {
+    fn new(rules: Option<&'a ScalingRules>, default_window: i32) -> Direction<'a> {
         let window = rules.and_then(|rules| rules.stabilization_window_seconds);
         Direction {
             window: Span::from_secs(i64::from(window.unwrap_or(default_window))),
@@ -64,8 +64,8 @@ impl Reconcile<'_> {
         // Upstream: horizontal.go, maybeInitScaleDownStabilizationWindow
         let down_window = go_i32(self.config.flags.downscale_stabilization.as_secs_f64());
         let mut arg = NormalizationArg {
-            scale_up: Direction::of(behavior.scale_up.as_ref(), 0),
-            scale_down: Direction::of(behavior.scale_down.as_ref(), down_window),
+            scale_up: Direction::new(behavior.scale_up.as_ref(), 0),
+            scale_down: Direction::new(behavior.scale_down.as_ref(), down_window),
             min_replicas,
             max_replicas: self.hpa.spec.max_replicas,
             current_replicas,

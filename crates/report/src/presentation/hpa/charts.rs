@@ -68,7 +68,7 @@ fn replicas(timeline: &Timeline<'_>) -> Chart {
 }
 
 fn metric(metric: Metric<'_>) -> Chart {
-    let unit = Unit::of_metric(metric.like);
+    let unit = Unit::for_metric(metric.like);
     let axis = unit.axis(top(&metric), METRIC);
     let Metric { like, values, target, lower, upper, failures } = metric;
     let has_values = values.iter().any(|(_, value)| value.is_some());

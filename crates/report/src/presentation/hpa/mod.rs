@@ -45,7 +45,7 @@ struct Tick<'a> {
 
 impl<'a> Run<'a> {
     /// The run of an engine; `None` if the outcome has no scenario or no tick.
-    pub(super) fn of_outcome(outcome: &'a Outcome) -> Option<Run<'a>> {
+    pub(super) fn from_outcome(outcome: &'a Outcome) -> Option<Run<'a>> {
         let HpaRun { scenario, trace, derivations } = outcome.hpa()?;
         let derivations = derivations.iter().map(Option::as_ref);
         let derivations = derivations.chain(std::iter::repeat(None));
@@ -68,7 +68,7 @@ impl<'a> Run<'a> {
     }
 
     /// A run of the model alone; `None` if it has no tick.
-    pub(crate) fn of_model(
+    pub(crate) fn from_model(
         scenario: &'a Scenario,
         run: &'a FreeRun,
         mark: Option<Mark<'a>>,
@@ -510,7 +510,7 @@ mod tests {
             let scenario = kube_lockstep_scenario::parse("x.yaml", &text, &|_| Err("".into()));
             let scenario = Arc::new(scenario.expect("a scenario"));
             let free = free_run(&scenario, Release::NEWEST);
-            let run = Run::of_model(&scenario, &free, None).expect("a run");
+            let run = Run::from_model(&scenario, &free, None).expect("a run");
             let charts = run.timelines()[0].charts();
             // The status that is written then still has the replicas of an earlier reconcile.
             assert_eq!(super::super::last(charts[0].values()), Some(end), "{id}");

@@ -72,7 +72,7 @@ pub(crate) fn table(scenario: &Scenario, run: &FreeRun, shown: Rows) -> TickTabl
         // A change between two ticks with the same result is not hidden.
         let repeats = is_same && !is_eventful && rows.len() == count;
         let mut line = vec![(index + 1).to_string(), table::short(at)];
-        line.extend(scenario.clock.map(|zero| zero.plus(at.since_start()).of_day()));
+        line.extend(scenario.clock.map(|zero| zero.plus(at.since_start()).day_and_time()));
         line.extend(several.then(|| hpa.to_owned()));
         line.extend(cells.iter().cloned());
         let emphasis = emphasis(tick);

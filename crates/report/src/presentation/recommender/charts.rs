@@ -66,7 +66,7 @@ fn with_units(difference: &FieldDifference, resource: Resource) -> FieldDifferen
 }
 
 fn chart(amounts: Amounts, marks: &Marks, flag: Option<String>) -> Chart {
-    let unit = Unit::of_resource(amounts.resource);
+    let unit = Unit::for_resource(amounts.resource);
     let axis = unit.axis(top(&amounts), SIZE);
     let keys = keys(&amounts, unit, &axis, marks);
     let about = about(&amounts, unit);

@@ -58,7 +58,7 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// The run of an engine; `None` if the outcome has no run of the recommender.
-    pub(super) fn of_outcome(outcome: &'a Outcome, detail: Detail) -> Option<Run<'a>> {
+    pub(super) fn from_outcome(outcome: &'a Outcome, detail: Detail) -> Option<Run<'a>> {
         let run = outcome.recommender()?;
         let model = match outcome.hpa() {
             Some(HpaRun { scenario, .. }) => {
@@ -91,7 +91,7 @@ impl<'a> Run<'a> {
     }
 
     /// A run of the model alone; `None` if the recommender does not run.
-    pub(super) fn of_model(
+    pub(super) fn from_model(
         scenario: &'a VpaScenario,
         run: &'a FreeRecommenderRun,
         release: VpaRelease,
@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
     }
 
     /// The statuses alone, without usage and derivations.
-    pub(crate) fn of_statuses(scenario: &'a VpaScenario, snapshots: &'a [Snapshot]) -> Run<'a> {
+    pub(crate) fn from_statuses(scenario: &'a VpaScenario, snapshots: &'a [Snapshot]) -> Run<'a> {
         Run {
             scenario,
             snapshots,

@@ -18,7 +18,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(amounts: &[Amounts], conditions: Vec<String>) -> Shown {
+    fn new(amounts: &[Amounts], conditions: Vec<String>) -> Shown {
         let target = |it: &Amounts| {
             (it.container.clone(), it.resource, it.texts[0].clone(), it.texts[3].clone())
         };
@@ -65,7 +65,7 @@ pub(crate) fn shown(rows: Rows, snapshots: &[Snapshot], vpas: &[&str]) -> Vec<bo
     let state = |snapshot: &Snapshot| {
         let of = |vpa: &&str| {
             let status = snapshot.status(vpa)?;
-            Some((Shown::of(&amounts(status), Vec::new()).targets, conditions(status)))
+            Some((Shown::new(&amounts(status), Vec::new()).targets, conditions(status)))
         };
         vpas.iter().map(of).collect::<Vec<_>>()
     };
@@ -97,7 +97,7 @@ pub(crate) fn table(snapshots: &[Snapshot], vpa: &str, selection: Rows) -> TickT
         let status = snapshot.status(vpa).unwrap_or(&none);
         let amounts = amounts(status);
         let conditions = conditions(status);
-        let now = Shown::of(&amounts, conditions.clone());
+        let now = Shown::new(&amounts, conditions.clone());
         let is_similar = selection == Rows::All && last.as_ref().is_some_and(|it| it.covers(&now));
         let repeats = is_similar && snapshot.log.is_empty() && index + 1 < snapshots.len();
         let changed = last.as_ref().is_none_or(|last| last.conditions != conditions);

@@ -120,8 +120,8 @@ fn requests(run: &Run<'_>, container: &Arc<str>, resource: Resource) -> Vec<Valu
     let mut written = run.scenario.workload.containers.iter().filter(|it| it.name == *container);
     let written = written.find_map(|it| it.requests.get(resource.name()));
     let changes = run.pod_changes.iter().flatten().filter_map(|change| {
-        let of_container = change.requests.iter().find(|(name, _)| name == container);
-        Some((change.at, of_container?.1.get(resource.name())?))
+        let container_requests = change.requests.iter().find(|(name, _)| name == container);
+        Some((change.at, container_requests?.1.get(resource.name())?))
     });
     let first = written.map(|amount| (Time::ZERO, amount));
     let mut requests: Vec<Value> = Vec::new();

@@ -35,7 +35,7 @@ pub(super) fn targets(status: &VpaStatus) -> String {
     let texts = containers.iter().filter_map(|container| {
         let of = |resource: Resource| {
             let milli = container.target.amount(resource.name())?.approx_f64() * 1000.0;
-            Some(format!("{} {}", resource.name(), Unit::of_resource(resource).text(milli)))
+            Some(format!("{} {}", resource.name(), Unit::for_resource(resource).text(milli)))
         };
         let amounts: Vec<String> =
             [Resource::Cpu, Resource::Memory].into_iter().filter_map(of).collect();

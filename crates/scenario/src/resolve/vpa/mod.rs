@@ -50,7 +50,7 @@ pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaS
     let target = vpas.first().map(|vpa| vpa.object.spec.target_ref.clone());
     let name = target.as_ref().map_or("", |target| &target.name);
     let workload = workload(input, name, problems);
-    let mut recordings = Recordings::of_vpa(read, file.until);
+    let mut recordings = Recordings::for_vpa(read, file.until);
     let (metrics, history) = match autoscalers {
         Autoscalers::Vpas => {
             let metrics = usage(file, &workload, at.key("metrics"), &mut recordings, problems);
@@ -192,7 +192,7 @@ fn hash_of(scenario: &VpaScenario, file: &ScenarioFile, autoscalers: Autoscalers
         set_checkpoints: set.collect(),
         until: until.to_string(),
     };
-    hash::of_value(&serde_json::to_value(hashed).unwrap_or_default(), metrics.recorded())
+    hash::hash_value(&serde_json::to_value(hashed).unwrap_or_default(), metrics.recorded())
 }
 
 /// The range of the virtual clock, in seconds since 1970. It begins with the year 2000, and ends
@@ -483,7 +483,7 @@ fn history(
     if samples.saturating_mul(containers).saturating_mul(pods) > MOST_HISTORY {
         problems.hint(at, "the history has too many samples", "increase `step`");
     }
-    let mut recordings = Recordings::of_vpa(read, end);
+    let mut recordings = Recordings::for_vpa(read, end);
     let given = Metrics { resources: history.resource, ..Metrics::default() };
     let all = with_all_containers(file, workload);
     let metrics = metrics::usage(given, &all, end, at, &mut recordings, problems);

@@ -139,7 +139,7 @@ impl Caches {
 
 impl HpaState {
     /// The current state of an HPA in a cluster, after a change.
-    pub(super) fn of(cluster: &Cluster, name: &str, change: Option<HpaChange>) -> HpaState {
+    pub(super) fn new(cluster: &Cluster, name: &str, change: Option<HpaChange>) -> HpaState {
         HpaState { hpa: cluster.hpa(name).cloned(), version: cluster.hpa_version(), change }
     }
 }

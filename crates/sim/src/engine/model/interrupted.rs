@@ -72,7 +72,7 @@ pub struct StepRequests<'a> {
 impl<'a> StepRequests<'a> {
     /// The requests of a step that begins now.
     #[must_use]
-    pub fn of(step: &'a Step, simulation: &Simulation) -> StepRequests<'a> {
+    pub fn new(step: &'a Step, simulation: &Simulation) -> StepRequests<'a> {
         let begun =
             if step.during.is_empty() { Vec::new() } else { simulation.unfinished_observations() };
         StepRequests { during: &step.during, begun }
@@ -215,7 +215,7 @@ impl Simulation {
             .iter()
             .map(|Moment { cluster, .. }| {
                 let stored = cluster.hpa(&served.name);
-                View::of(cluster, served, Hpas { reconciled, stored }, first, rules)
+                View::new(cluster, served, Hpas { reconciled, stored }, first, rules)
             })
             .collect();
         let interruptions: Vec<Interruption<'_>> = moments
@@ -227,7 +227,7 @@ impl Simulation {
                 hpas: hpas.clone(),
             })
             .collect();
-        let view = View::of(&self.cluster, served, Hpas { reconciled, stored }, first, rules);
+        let view = View::new(&self.cluster, served, Hpas { reconciled, stored }, first, rules);
         let input = view.input(now);
         let controller = &mut self.controller;
         if !self.concurrent {

@@ -71,7 +71,7 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     /// The view of the controller while it reconciles an HPA. `first` is the target if the HPA does
     /// not exist.
-    pub(super) fn of(
+    pub(super) fn new(
         cluster: &'a Cluster,
         served: &'a Served,
         hpas: Hpas<'a>,
