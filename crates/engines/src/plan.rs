@@ -115,12 +115,6 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A speed, and the maximum duration of a scenario.
-    #[must_use]
-    pub fn new(speed: NonZero<u32>, longest: Duration) -> Pace {
-        Pace { speed, longest }
-    }
-
     /// The reason why a scenario of this length, at this speed, is not run, if it is too long.
     pub fn too_long(self, length: Span) -> Option<String> {
         let longest = Span(i64::try_from(self.longest.as_nanos()).unwrap_or(i64::MAX));

@@ -6,8 +6,9 @@
 /// The systems on which programs can be built and control planes can run.
 pub const SYSTEMS: &str = "Linux or macOS";
 
+pub(crate) use self::system::in_own_group;
 pub use self::system::terminate;
-pub use self::system::{exited, in_own_group, kill};
+pub use self::system::{exited, kill};
 
 #[cfg(unix)]
 mod system {
@@ -25,7 +26,7 @@ mod system {
     const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
     /// Starts the program in a process group of its own, which does not receive Ctrl-C.
-    pub fn in_own_group(command: &mut Command) -> &mut Command {
+    pub(crate) fn in_own_group(command: &mut Command) -> &mut Command {
         command.process_group(0)
     }
 
@@ -70,7 +71,7 @@ mod system {
     use std::process::Command;
 
     /// Has no effect: there are no process groups.
-    pub fn in_own_group(command: &mut Command) -> &mut Command {
+    pub(crate) fn in_own_group(command: &mut Command) -> &mut Command {
         command
     }
 

@@ -20,7 +20,7 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// A record without any outcome yet.
-    pub fn new(plan: &'a Plan, sink: &'a mut dyn FnMut(Event)) -> Record<'a> {
+    pub(crate) fn new(plan: &'a Plan, sink: &'a mut dyn FnMut(Event)) -> Record<'a> {
         let (release, summary) = (Summary::default(), Summary::default());
         Record { plan, sink, is_started: false, release, summary }
     }

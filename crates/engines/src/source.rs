@@ -211,7 +211,7 @@ impl<K: ControllerKind> EngineFactory<K> {
 
     /// An engine that could not be prepared: no scenario has a verdict.
     #[must_use]
-    pub fn broken(release: K::Release, why: &EngineError) -> EngineFactory<K> {
+    pub(crate) fn broken(release: K::Release, why: &EngineError) -> EngineFactory<K> {
         let why = why.clone();
         EngineFactory::new(why.engine().clone(), move || {
             Box::new(NoEngine::<K> { release, why: why.clone() })

@@ -125,7 +125,7 @@ impl Load {
     }
 
     /// The usage of each pod as written, if it never changes: `300m of cpu`.
-    pub fn constant(&self) -> Option<String> {
+    pub(crate) fn constant(&self) -> Option<String> {
         let resource = &self.subject.name;
         match &self.shape {
             _ if self.total => None,

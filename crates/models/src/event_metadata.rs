@@ -37,7 +37,7 @@ pub struct EventOrigin {
 impl EventOrigin {
     /// The origin of the controller's events about an HPA. `number`: its number in the order of
     /// creation, from 1.
-    pub fn for_hpa(api_version: &'static str, number: u64) -> EventOrigin {
+    pub(crate) fn for_hpa(api_version: &'static str, number: u64) -> EventOrigin {
         let object_api_version = Cow::Borrowed(api_version);
         let object_uid = match number {
             1 => first_uid(),
@@ -120,7 +120,7 @@ pub struct EventTimes {
 
 impl EventTimes {
     /// The name and the times of an event about an object, in a reconcile that began at `began`.
-    pub fn new(object: &str, first: Time, last: Time, began: Time) -> EventTimes {
+    pub(crate) fn new(object: &str, first: Time, last: Time, began: Time) -> EventTimes {
         let mut times = EventTimes {
             event_name: Some(format!("{object}.{first}").into()),
             first_timestamp: Some(first.truncate_to_second()),

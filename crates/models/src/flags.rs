@@ -306,7 +306,7 @@ impl std::error::Error for GateError {}
 impl FeatureGates {
     /// The default values of the gates.
     #[must_use]
-    pub fn new(rules: [GateRule; Gate::ALL.len()]) -> FeatureGates {
+    pub(crate) fn new(rules: [GateRule; Gate::ALL.len()]) -> FeatureGates {
         FeatureGates { rules, on: rules.map(GateRule::default_value) }
     }
 

@@ -301,7 +301,7 @@ pub struct StatusWrite {
 pub const COMBINED: &str = "(combined from similar events): ";
 
 /// The whole message of a combined event on the oldest releases.
-pub const COMBINED_WITHOUT_MESSAGE: &str = "(events with common reason combined)";
+pub(crate) const COMBINED_WITHOUT_MESSAGE: &str = "(events with common reason combined)";
 
 /// An event on the HPA.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -322,7 +322,7 @@ pub struct Event {
 impl Event {
     /// Returns true if two events differ at most in their message.
     #[must_use]
-    pub fn is_similar(&self, other: &Event) -> bool {
+    pub(crate) fn is_similar(&self, other: &Event) -> bool {
         (&self.hpa, self.type_, &self.reason) == (&other.hpa, other.type_, &other.reason)
     }
 }
@@ -357,7 +357,7 @@ fn is_pod_kind(kind: &str) -> bool {
 impl SentEvent {
     /// Returns true if the request can be the one that sends this event.
     #[must_use]
-    pub fn delivers(&self, event: &Event) -> bool {
+    pub(crate) fn delivers(&self, event: &Event) -> bool {
         self.event.is_similar(event) && (self.event.message == event.message || self.is_combined())
     }
 
@@ -578,7 +578,7 @@ impl ControllerAction {
     /// Returns true if the next reconcile takes the same action if nothing changes: it is neither a
     /// write nor the new value of a gauge.
     #[must_use]
-    pub fn can_be_repeated(&self) -> bool {
+    pub(crate) fn can_be_repeated(&self) -> bool {
         let is_new_value = |change: &SeriesChange| matches!(change.change, Amount::Value(_));
         match self {
             ControllerAction::ControllerMetric(change) => !is_new_value(change),
@@ -815,8 +815,8 @@ impl Observation {
             && others.next().is_none()
     }
 
-    /// The same reconcile once more: the actions that [can be
-    /// repeated](ControllerAction::can_be_repeated). Events that are patched have the next count.
+    /// The same reconcile once more: the actions that can be repeated. Events that are patched have
+    /// the next count.
     #[must_use]
     pub fn repetition(&self) -> Observation {
         let repeated = self.actions.iter().filter(|entry| entry.action.can_be_repeated());

@@ -55,12 +55,12 @@ impl SeriesChange {
     }
 
     /// The increase of a counter.
-    pub fn increase(series: impl Into<Text>, increase: f64) -> SeriesChange {
+    pub(crate) fn increase(series: impl Into<Text>, increase: f64) -> SeriesChange {
         SeriesChange { series: series.into(), change: Amount::Increase(increase) }
     }
 
     /// The new value of a gauge.
-    pub fn value(series: impl Into<Text>, value: f64) -> SeriesChange {
+    pub(crate) fn value(series: impl Into<Text>, value: f64) -> SeriesChange {
         SeriesChange { series: series.into(), change: Amount::Value(value) }
     }
 }

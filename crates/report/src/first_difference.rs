@@ -133,7 +133,7 @@ impl FirstDifference {
 
 impl Predicted {
     /// `1.30: 5 replicas.`
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         format!("{}: {}.", self.release, replicas(self.replicas))
     }
 }

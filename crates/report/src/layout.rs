@@ -14,7 +14,7 @@ pub fn width(text: &str) -> usize {
 
 /// Breaks a text into lines at spaces, and words that are too long for a line at any character.
 /// Each character is read a fixed number of times: words may have megabytes.
-pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
     for paragraph in text.lines() {
@@ -98,12 +98,12 @@ impl Columns {
     }
 
     /// Adds a row; missing cells are empty.
-    pub fn row(&mut self, cells: Vec<String>, style: Style) {
+    pub(crate) fn row(&mut self, cells: Vec<String>, style: Style) {
         self.rows.push(Row { cells, style, continues: false });
     }
 
     /// Adds a further line of the last row.
-    pub fn continued(&mut self, cells: Vec<String>, style: Style) {
+    pub(crate) fn continued(&mut self, cells: Vec<String>, style: Style) {
         self.rows.push(Row { cells, style, continues: true });
     }
 

@@ -12,7 +12,7 @@ pub const WARN: Style = AnsiColor::Yellow.on_default();
 /// The value from the model.
 pub const MODEL: Style = AnsiColor::Cyan.on_default();
 /// The observed value.
-pub const SEEN: Style = AnsiColor::Magenta.on_default();
+pub(crate) const SEEN: Style = AnsiColor::Magenta.on_default();
 /// Emphasis.
 pub const STRONG: Style = Style::new().bold();
 /// Less important text.

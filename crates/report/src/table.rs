@@ -198,7 +198,7 @@ pub fn other_release(scenario: &Scenario, release: Release, columns: usize) -> S
 
 /// The text of [`other_release`].
 #[must_use]
-pub fn other_release_text(scenario: &Scenario, release: Release) -> String {
+pub(crate) fn other_release_text(scenario: &Scenario, release: Release) -> String {
     match scenario.unsupported_on(release) {
         Some(why) if scenario.ignores_unsupported_fields(release) => format!(
             "{why}: the API server drops the field, and it has no effect in the prediction below"

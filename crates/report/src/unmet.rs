@@ -34,13 +34,13 @@ pub(super) struct UnmetLine {
 
 impl<'a> UnmetOf<'a> {
     /// The run of an outcome.
-    pub fn outcome(outcome: &'a Outcome) -> UnmetOf<'a> {
+    pub(crate) fn outcome(outcome: &'a Outcome) -> UnmetOf<'a> {
         UnmetOf { id: &outcome.id, path: &outcome.path, release: &outcome.release }
     }
 
     /// The command that explains the reconcile of an unmet expectation.
     #[must_use]
-    pub fn explain_command(&self, unmet: &Unmet) -> Option<String> {
+    pub(crate) fn explain_command(&self, unmet: &Unmet) -> Option<String> {
         let UnmetOf { id, path, release } = *self;
         let tick = unmet.tick?.tick;
         let mut command = format!("kube-lockstep explain {} --tick {tick}", shell_word(id));

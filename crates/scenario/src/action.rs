@@ -340,7 +340,7 @@ impl Action {
 
     /// Returns true for the actions that only a scenario with a VPA can have.
     #[must_use]
-    pub fn requires_vpa(&self) -> bool {
+    pub(crate) fn requires_vpa(&self) -> bool {
         VPA_ACTIONS.contains(&self.name().as_str())
     }
 

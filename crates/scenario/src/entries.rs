@@ -49,7 +49,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
 
 impl<'de, V: Deserialize<'de>> Entries<V> {
     /// Reads a map. `expected` describes the map in messages.
-    pub fn read<D: Deserializer<'de>>(
+    pub(crate) fn read<D: Deserializer<'de>>(
         deserializer: D,
         expected: &'static str,
     ) -> Result<Entries<V>, D::Error> {

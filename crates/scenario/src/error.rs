@@ -118,7 +118,7 @@ pub fn rejection(name: &str, message: impl fmt::Display) -> String {
 }
 
 /// The most similar name, or else the possible values.
-pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<Hint> {
+pub(crate) fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<Hint> {
     let known: Vec<&str> = known.into_iter().collect();
     let similar = similar(typed, known.iter().copied());
     similar.or_else(|| {

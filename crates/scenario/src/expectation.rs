@@ -172,7 +172,7 @@ impl Expectation {
     }
 
     /// The fields for the time, except `atMost`, `series` and `sequence`.
-    pub fn timing(&self) -> Timing<'_> {
+    pub(crate) fn timing(&self) -> Timing<'_> {
         let Expectation { tick, at, within, of, .. } = *self;
         Timing { tick, at, always: self.always.as_ref(), never: self.never.as_ref(), within, of }
     }
@@ -180,7 +180,7 @@ impl Expectation {
 
 /// The fields that set the time of an expectation for an HPA or a VPA.
 #[derive(Clone, Copy, Debug)]
-pub struct Timing<'a> {
+pub(crate) struct Timing<'a> {
     /// The number of a reconcile, or of a run of the recommender, from 1.
     pub tick: Option<u32>,
     /// Selects the last tick at or before this time.
@@ -197,7 +197,7 @@ pub struct Timing<'a> {
 
 impl Timing<'_> {
     /// The time, in a scenario that ends at `until`. `None`: no field is set.
-    pub fn when(self, until: Time) -> Option<When> {
+    pub(crate) fn when(self, until: Time) -> Option<When> {
         let ends =
             |between: &Between| (between.from.unwrap_or_default(), between.to.unwrap_or(until));
         Some(if let Some(tick) = self.tick {

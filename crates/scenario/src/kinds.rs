@@ -47,7 +47,7 @@ pub const BUILT_IN: [ScalableKind<'static>; 4] = {
 };
 
 /// Kinds without a scale that may be mistaken for scale targets.
-pub const WITHOUT_SCALE: [ScalableKind<'static>; 4] = {
+pub(crate) const WITHOUT_SCALE: [ScalableKind<'static>; 4] = {
     const fn v1(
         group: &'static str,
         kind: &'static str,

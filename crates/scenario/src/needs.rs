@@ -215,7 +215,7 @@ fn patched_fields(patch: &Value) -> Option<HpaSpec> {
 
 impl Scenario {
     /// The specs of the HPAs, and the metrics and behavior of edits.
-    pub fn specs(&self) -> impl Iterator<Item = Cow<'_, HpaSpec>> {
+    pub(crate) fn specs(&self) -> impl Iterator<Item = Cow<'_, HpaSpec>> {
         let edits = self.timeline.iter().filter_map(|event| match &event.action {
             Action::EditHpa(patch) => patched_fields(patch).map(Cow::Owned),
             _ => None,

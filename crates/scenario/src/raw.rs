@@ -188,13 +188,13 @@ impl Default for ScenarioReleases {
 impl ScenarioReleases {
     /// Returns true if the range contains all releases.
     #[must_use]
-    pub fn is_all(&self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         self.kubernetes().is_all() && self.vpa().is_all()
     }
 
     /// The releases of Kubernetes.
     #[must_use]
-    pub fn kubernetes(&self) -> ReleaseRange {
+    pub(crate) fn kubernetes(&self) -> ReleaseRange {
         if let ScenarioReleases::Kubernetes(range) = self {
             *range
         } else {
@@ -387,7 +387,7 @@ impl Default for InitContainers {
 impl InitContainers {
     /// The containers, if the scenario has an HPA.
     #[must_use]
-    pub fn detailed(&self) -> &[InitContainer] {
+    pub(crate) fn detailed(&self) -> &[InitContainer] {
         if let InitContainers::Detailed(list) = self { list } else { &[] }
     }
 

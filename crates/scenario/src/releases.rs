@@ -85,7 +85,7 @@ impl<R: Copy + PartialOrd> ReleaseRange<R> {
 
     /// Returns true if the range contains all releases.
     #[must_use]
-    pub fn is_all(&self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 }

@@ -16,7 +16,7 @@ pub use super::expectation::{
     AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, Since, When,
 };
 pub use super::expected_metric::ExpectedMetric;
-pub use super::kinds::{BUILT_IN, ScalableKind, Target, WITHOUT_SCALE};
+pub use super::kinds::{BUILT_IN, ScalableKind, Target};
 pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, Noise, ObjectMetric, PodsMetric, Point,
     ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
@@ -33,6 +33,7 @@ pub use super::workload::{
     usual_plural,
 };
 use crate::diagnostic::Diagnostic;
+use crate::kinds::WITHOUT_SCALE;
 use kube_autoscaler_models::flags::{Flag, Flags};
 use kube_autoscaler_models::time::Time;
 

@@ -38,7 +38,7 @@ impl Syntax {
     /// The advice to add a setting with one of several values, each with its use:
     /// ``set `unit` to 1m for millicores, or to 1 if the values really are cores``.
     #[must_use]
-    pub fn set_one_of(self, field: &str, values: &[(&str, &str)]) -> String {
+    pub(crate) fn set_one_of(self, field: &str, values: &[(&str, &str)]) -> String {
         let value = |(value, use_): &(&str, &str)| {
             self.pick(format!("to {value} {use_}"), format!("`{field}={value}` {use_}"))
         };

@@ -144,7 +144,7 @@ impl Workload {
 
     /// Returns true if the resource is not the usual plural of the kind.
     #[must_use]
-    pub fn has_unusual_plural(&self) -> bool {
+    pub(crate) fn has_unusual_plural(&self) -> bool {
         self.resource != usual_plural(&self.kind)
     }
 }

@@ -192,7 +192,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If a component can't be started.
-    pub async fn embedded(
+    pub(crate) async fn embedded(
         name: &Arc<str>,
         program: &Path,
         mut settings: Settings,
@@ -249,7 +249,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the cluster can't be used. No objects are left in it then.
-    pub async fn connect(
+    pub(crate) async fn connect(
         name: &Arc<str>,
         cluster: &ExistingCluster,
         groups: &[&'static str],
@@ -309,7 +309,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If a component can't be started.
-    pub async fn image(
+    pub(crate) async fn image(
         name: &Arc<str>,
         image: &str,
         mut settings: Settings,
@@ -328,7 +328,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it can't be started.
-    pub async fn k3s(
+    pub(crate) async fn k3s(
         name: &Arc<str>,
         image: &str,
         mut settings: Settings,
@@ -346,7 +346,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it can't be created.
-    pub async fn kind(
+    pub(crate) async fn kind(
         name: &Arc<str>,
         image: &str,
         settings: &Settings,

@@ -66,7 +66,7 @@ impl Settings {
 
     /// Returns true if scenarios of both can share a control plane, which defines the custom
     /// resources of both.
-    pub fn agrees(&self, other: &Settings) -> bool {
+    pub(crate) fn agrees(&self, other: &Settings) -> bool {
         let custom_kinds = self.custom_kinds.clone();
         *self == Settings { custom_kinds, ..other.clone() }
     }

@@ -76,7 +76,7 @@ pub struct CustomKind {
 
 impl CustomKind {
     /// The kind of a workload without a controller.
-    pub fn from_workload(workload: &Workload) -> Option<CustomKind> {
+    pub(crate) fn from_workload(workload: &Workload) -> Option<CustomKind> {
         (PodOwner::new(workload) == PodOwner::Harness).then(|| CustomKind {
             group: workload.group.clone(),
             plural: workload.resource.clone(),
@@ -91,7 +91,7 @@ impl CustomKind {
     }
 
     /// Its CustomResourceDefinition with these versions, of which the first is stored.
-    pub fn definition(&self, versions: &[&str]) -> Value {
+    pub(crate) fn definition(&self, versions: &[&str]) -> Value {
         let integer = json!({ "type": "integer" });
         let version = |(index, version): (usize, &&str)| {
             json!({
@@ -138,7 +138,7 @@ impl CustomKind {
     }
 
     /// The permissions that scenarios require for it, as a rule of a role.
-    pub fn rule(&self) -> Value {
+    pub(crate) fn rule(&self) -> Value {
         let of = |what: &str| format!("{}{what}", self.plural);
         json!({
             "apiGroups": [self.group],

@@ -72,12 +72,12 @@ pub struct ServerError {
 
 impl ServerError {
     /// An error without a hint, which does not concern the command line.
-    pub fn new(problem: impl Into<Diagnostic>) -> ServerError {
+    pub(crate) fn new(problem: impl Into<Diagnostic>) -> ServerError {
         ServerError { problem: problem.into(), is_usage: false }
     }
 
     /// The error of the HTTP server, with a hint if its port is in use.
-    pub fn with_port_hint(what: String) -> ServerError {
+    pub(crate) fn with_port_hint(what: String) -> ServerError {
         let hint = port_hint(&what).map(Hint::from);
         ServerError::new(Diagnostic::new(what).with_hint(hint))
     }

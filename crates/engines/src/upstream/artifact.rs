@@ -65,7 +65,7 @@ impl Artifact {
     }
 
     /// The Go package.
-    pub fn package(self) -> &'static str {
+    pub(crate) fn package(self) -> &'static str {
         match self {
             Artifact::Host => HOST,
             Artifact::ControlPlane => "./controlplane",
@@ -93,7 +93,7 @@ impl Artifact {
     }
 
     /// The module whose version is the version of the program.
-    pub fn module(self) -> &'static str {
+    pub(crate) fn module(self) -> &'static str {
         match self {
             Artifact::Host | Artifact::ControlPlane => "k8s.io/kubernetes",
             Artifact::Recommender | Artifact::RecommenderProgram | Artifact::Updater => {
@@ -103,7 +103,7 @@ impl Artifact {
     }
 
     /// The build tags: one for each release up to the release whose Go API is used.
-    pub fn tags(self, api: MinorVersion) -> Vec<String> {
+    pub(crate) fn tags(self, api: MinorVersion) -> Vec<String> {
         let is_older = |release: &MinorVersion| *release <= api;
         match self {
             Artifact::Host | Artifact::ControlPlane => {

@@ -57,7 +57,7 @@ impl From<&BuildOptions> for BuildOptions {
 }
 
 /// The environment variable that sets the number of parallel builds.
-pub const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
+pub(crate) const BUILDS_VARIABLE: &str = "KUBE_LOCKSTEP_BUILDS";
 
 /// The number of cores that one build uses: the dependency chain of Kubernetes packages and the
 /// linker leave other cores idle.
@@ -66,7 +66,7 @@ const CORES_OF_A_BUILD: usize = 2;
 /// The number of parallel builds on this machine: `$KUBE_LOCKSTEP_BUILDS`, or one per two cores.
 /// Builds of other processes with the same cache folder count.
 #[must_use]
-pub fn builds_at_a_time() -> usize {
+pub(crate) fn builds_at_a_time() -> usize {
     let configured = std::env::var(BUILDS_VARIABLE).ok().and_then(|it| it.trim().parse().ok());
     configured.map_or_else(|| (cores() / CORES_OF_A_BUILD).max(1), NonZero::<usize>::get)
 }

@@ -99,7 +99,7 @@ impl Checkout {
 
     /// The same checkout with the Go API of a release, if its own release is not known.
     #[must_use]
-    pub fn with_release(self, release: impl Into<MinorVersion>) -> Checkout {
+    pub(crate) fn with_release(self, release: impl Into<MinorVersion>) -> Checkout {
         match self.found {
             Some(_) => self,
             None => Checkout { api: release.into(), ..self },

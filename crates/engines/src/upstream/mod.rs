@@ -78,13 +78,13 @@ impl Upstream {
 
     /// Creates the engine of a local checkout, which is compared with the rules of a release.
     #[must_use]
-    pub fn from_checkout(program: PathBuf, name: Arc<str>, rules: Release) -> Upstream {
+    pub(crate) fn from_checkout(program: PathBuf, name: Arc<str>, rules: Release) -> Upstream {
         Upstream { any_release: true, ..Upstream::new(program, rules).called(name) }
     }
 
     /// Sets another name, for programs that are not upstream's code.
     #[must_use]
-    pub fn called(mut self, name: Arc<str>) -> Upstream {
+    pub(crate) fn called(mut self, name: Arc<str>) -> Upstream {
         self.name = name;
         self
     }
@@ -98,7 +98,7 @@ impl Upstream {
 
     /// Sets whether the recommenders beside the controller are built.
     #[must_use]
-    pub fn with_builds(mut self, builds: BuildOptions) -> Upstream {
+    pub(crate) fn with_builds(mut self, builds: BuildOptions) -> Upstream {
         self.builds = builds;
         self
     }

@@ -47,7 +47,7 @@ pub struct Owner {
 
 impl Owner {
     /// A ReplicaSet with this name.
-    pub fn replica_set(name: String) -> Owner {
+    pub(crate) fn replica_set(name: String) -> Owner {
         Owner { api_version: "apps/v1", kind: "ReplicaSet", name, uid: "", controller: true }
     }
 }

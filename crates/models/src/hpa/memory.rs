@@ -10,7 +10,7 @@ use crate::time::Time;
 /// The controller's memory of one HPA. It is lost when the controller restarts, and kept when the
 /// HPA is deleted and created again before its key is processed.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Recommendations before normalization. Empty before the first one.
     pub(crate) recommendations: Vec<TimestampedRecommendation>,
     pub(crate) up_events: Vec<TimestampedScaleEvent>,

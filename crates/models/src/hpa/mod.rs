@@ -27,11 +27,10 @@ mod tests;
 pub use admission::validate_container_resource_name;
 pub use admission::{
     ApiServer, ApiVersion, FieldError, FieldErrorType, ROUND_TRIP_ANNOTATIONS, admit, decode_spec,
-    drop_disabled_fields, drop_zero_totals, from_v2beta1, invalid_message, metric_to_v2beta1,
-    metrics_through_v1, set_defaults, spec_through_v1, status_from_v2beta1, validate,
-    validate_update,
+    drop_disabled_fields, drop_zero_totals, from_v2beta1, metric_to_v2beta1, set_defaults,
+    spec_through_v1, status_from_v2beta1, validate, validate_update,
 };
-pub use controller::{CACHE_SYNC_POLL, Controller};
+pub use controller::Controller;
 pub use decision::{Decision, WorkItemResult};
 pub use event_correlator::EventCorrelator;
 pub use input::{ChangedHpa, HpaChange, Input, Interruption};

@@ -140,7 +140,7 @@ impl Quantity {
     ///
     /// # Errors
     /// If the text is not a quantity.
-    pub fn parse_verbatim(text: &str) -> Result<Quantity, QuantityError> {
+    pub(crate) fn parse_verbatim(text: &str) -> Result<Quantity, QuantityError> {
         Ok(Quantity { text: Some(text.into()), ..Quantity::parse_once(text)? })
     }
 
@@ -243,7 +243,7 @@ impl Quantity {
 
     /// Go's zero value of a quantity: without a format and without a text.
     #[must_use]
-    pub fn unset() -> Quantity {
+    pub(crate) fn unset() -> Quantity {
         let amount = Amount::Int { value: 0, scale: 0 };
         Quantity { milli: 0, amount, format: Format::DecimalSI, text: Some("".into()) }
     }
@@ -251,7 +251,7 @@ impl Quantity {
     /// The format of Go's `%#v`, which older API servers use for a rejected quantity. It contains a
     /// pointer to a decimal, whose value is not known here.
     #[must_use]
-    pub fn go_syntax(&self) -> String {
+    pub(crate) fn go_syntax(&self) -> String {
         let (value, scale) = match self.amount {
             Amount::Int { value, scale } => (value, scale),
             Amount::Dec(_) => (0, 0),

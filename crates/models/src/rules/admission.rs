@@ -60,7 +60,7 @@ pub struct AdmissionRules {
 impl AdmissionRules {
     /// The API version to which the controller converts HPAs.
     #[must_use]
-    pub fn controller_version(&self) -> &'static str {
+    pub(crate) fn controller_version(&self) -> &'static str {
         match () {
             () if self.serves_v2 => "autoscaling/v2",
             () if self.has_metric_selectors => "autoscaling/v2beta2",

@@ -70,7 +70,7 @@ pub enum WrongNumberFormat {
 impl SelectorError {
     /// The message in the format of a release.
     #[must_use]
-    pub fn in_format(&self, format: WrongNumberFormat) -> String {
+    pub(crate) fn in_format(&self, format: WrongNumberFormat) -> String {
         match (&self.wrong_number, format) {
             (Some(wrong), WrongNumberFormat::Detail) => wrong.detail.to_owned(),
             (Some(WrongNumber { values, detail }), WrongNumberFormat::GoSyntax) => {
@@ -118,7 +118,7 @@ impl Selector {
     /// Returns true if the selector's text is empty, as it also is for a selector that matches
     /// nothing.
     #[must_use]
-    pub fn is_without_requirements(&self) -> bool {
+    pub(crate) fn is_without_requirements(&self) -> bool {
         self.requirements.is_empty()
     }
 

@@ -66,7 +66,7 @@ pub fn recommended(vpa: &VerticalPodAutoscaler, spec: &PodSpec, limits: &Limits)
 ///
 /// Upstream: capping.go, cappingRecommendationProcessor.Apply
 #[must_use]
-pub fn processed(
+pub(crate) fn processed(
     vpa: &VerticalPodAutoscaler,
     spec: &PodSpec,
     limits: &Limits,

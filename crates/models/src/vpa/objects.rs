@@ -45,7 +45,7 @@ pub struct Target {
 impl Target {
     /// Returns true if both describe the same object.
     #[must_use]
-    pub fn is_same_object(&self, other: &Target) -> bool {
+    pub(crate) fn is_same_object(&self, other: &Target) -> bool {
         self.namespace == other.namespace && self.reference == other.reference
     }
 }

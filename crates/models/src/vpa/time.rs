@@ -90,7 +90,7 @@ impl GoTime {
 
     /// The text of Go's `%v` for a time in whole seconds: `2000-01-01 09:17:03 +0000 UTC`.
     #[must_use]
-    pub fn go_text(self) -> String {
+    pub(crate) fn go_text(self) -> String {
         let text = self.truncate_to_second().to_string();
         format!("{} +0000 UTC", text.trim_end_matches('Z').replace('T', " "))
     }

@@ -28,7 +28,7 @@ struct Range {
 
 impl Clock {
     /// The clock of recordings.
-    pub fn new<'r>(recordings: impl IntoIterator<Item = Used<'r>>) -> Clock {
+    pub(crate) fn new<'r>(recordings: impl IntoIterator<Item = Used<'r>>) -> Clock {
         let mut clock = Clock::default();
         let mut ranges = Vec::new();
         for used in recordings {

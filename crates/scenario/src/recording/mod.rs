@@ -196,7 +196,7 @@ pub struct Signals {
 
 impl Recording {
     /// Reads the text of a file.
-    pub fn read(recorded: &Recorded, text: &str) -> Result<Recording, Diagnostic> {
+    pub(crate) fn read(recorded: &Recorded, text: &str) -> Result<Recording, Diagnostic> {
         let path = recorded.source.path().to_owned();
         let within =
             |error: Diagnostic| Diagnostic { what: format!("{path}{}", error.what), ..error };

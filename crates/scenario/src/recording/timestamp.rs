@@ -24,7 +24,7 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// Reads RFC 3339, a date and time in UTC (also `06.05.2025 09:00`), or a Unix time in seconds
     /// or milliseconds.
-    pub fn parse(text: &str) -> Option<Timestamp> {
+    pub(crate) fn parse(text: &str) -> Option<Timestamp> {
         if let Ok(number) = text.parse::<f64>() {
             return Timestamp::from_unix(number);
         }

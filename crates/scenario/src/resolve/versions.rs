@@ -89,7 +89,7 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Shaped> {
 }
 
 /// The release since which a version is served, if that is after `release`.
-pub fn not_yet_served(version: &str, release: Release) -> Option<Release> {
+pub(crate) fn not_yet_served(version: &str, release: Release) -> Option<Release> {
     let added = ADDED.iter().find(|(added, _)| *added == version);
     added.map(|(_, since)| *since).filter(|since| release < *since)
 }

@@ -160,7 +160,7 @@ impl VpaExpectation {
     }
 
     /// The fields for the time.
-    pub fn timing(&self) -> Timing<'_> {
+    pub(crate) fn timing(&self) -> Timing<'_> {
         let VpaExpectation { tick, at, within, of, .. } = *self;
         Timing { tick, at, always: self.always.as_ref(), never: self.never.as_ref(), within, of }
     }

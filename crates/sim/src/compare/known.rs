@@ -56,7 +56,7 @@ impl KnownDisagreement {
 
     /// Returns true if the entry explains a difference.
     #[must_use]
-    pub fn explains(&self, difference: &FieldDifference) -> bool {
+    pub(crate) fn explains(&self, difference: &FieldDifference) -> bool {
         difference.field.to_string().starts_with(&self.field)
     }
 }

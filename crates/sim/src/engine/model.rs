@@ -192,13 +192,13 @@ impl Simulation {
 
     /// The time when the controller's caches next receive a change of the HPA.
     #[must_use]
-    pub fn next_late_change(&self) -> Option<Time> {
+    pub(crate) fn next_late_change(&self) -> Option<Time> {
         self.caches.as_ref()?.next()
     }
 
     /// Returns true if the controller's caches receive a change exactly when a reconcile is due.
     #[must_use]
-    pub fn receives_when_due(&self, due: Time) -> bool {
+    pub(crate) fn receives_when_due(&self, due: Time) -> bool {
         let arrives = self.caches.as_ref().is_some_and(|caches| caches.arrives_at(due));
         arrives && self.controller.next_sync() == Some(due)
     }
@@ -285,7 +285,7 @@ impl Simulation {
 
     /// Returns true if the reconcile of this HPA is blocked; without a name, if any reconcile is.
     #[must_use]
-    pub fn is_blocked(&self, hpa: Option<&str>) -> bool {
+    pub(crate) fn is_blocked(&self, hpa: Option<&str>) -> bool {
         let key = hpa.and_then(|name| self.hpas.iter().find(|served| *served.name == *name));
         self.controller.is_blocked(key.map(|served| &*served.key))
     }
@@ -301,13 +301,13 @@ impl Simulation {
 
     /// The observations of [`Simulation::unfinished`].
     #[must_use]
-    pub fn unfinished_observations(&self) -> Vec<Observation> {
+    pub(crate) fn unfinished_observations(&self) -> Vec<Observation> {
         self.unfinished().into_iter().map(|decision| decision.observation.clone()).collect()
     }
 
     /// Returns true if the controller's informer resyncs at exactly this time.
     #[must_use]
-    pub fn resyncs_at(&self, instant: Time) -> bool {
+    pub(crate) fn resyncs_at(&self, instant: Time) -> bool {
         self.controller.resyncs_at(instant)
     }
 
@@ -493,7 +493,7 @@ impl Simulation {
 
     /// The index of the target that an HPA had when its last reconcile began.
     #[must_use]
-    pub fn reconciled_target(&self, hpa: &str) -> Option<usize> {
+    pub(crate) fn reconciled_target(&self, hpa: &str) -> Option<usize> {
         let served = self.hpas.iter().find(|served| *served.name == *hpa)?;
         self.target_in(&served.mapped.as_ref()?.0)
     }

@@ -21,7 +21,7 @@ pub struct SentEvents {
 impl SentEvents {
     /// For a controller that has recorded no event yet.
     #[must_use]
-    pub fn new(rules: Rules) -> SentEvents {
+    pub(crate) fn new(rules: Rules) -> SentEvents {
         let (correlator, uids) = (EventCorrelator::new(rules), BTreeMap::new());
         SentEvents { rules, correlator, uids }
     }

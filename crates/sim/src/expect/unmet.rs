@@ -73,7 +73,7 @@ pub struct UnmetValue {
 
 impl UnmetValue {
     /// Returns a value whose texts and JSON values come from the same expected and observed values.
-    pub fn new(
+    pub(crate) fn new(
         field: &str,
         expected: &(impl Display + Serialize),
         observed: &(impl Display + Serialize),
@@ -83,7 +83,7 @@ impl UnmetValue {
     }
 
     /// A value that is only text.
-    pub fn text(field: &str, expected: String, observed: String) -> UnmetValue {
+    pub(crate) fn text(field: &str, expected: String, observed: String) -> UnmetValue {
         UnmetValue {
             field: field.to_owned(),
             of: None,
@@ -95,7 +95,7 @@ impl UnmetValue {
     }
 
     /// Adds the values for programs.
-    pub fn with_values(self, expected: Value, observed: Value) -> UnmetValue {
+    pub(crate) fn with_values(self, expected: Value, observed: Value) -> UnmetValue {
         UnmetValue { expected_value: Some(expected), observed_value: Some(observed), ..self }
     }
 }

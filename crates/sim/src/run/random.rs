@@ -18,7 +18,7 @@ pub struct RandomOutcome {
 
 impl RandomOutcome {
     /// The outcome of a cause; `why` is a sentence without a period.
-    pub fn new(cause: RandomCause, why: impl Into<String>) -> RandomOutcome {
+    pub(crate) fn new(cause: RandomCause, why: impl Into<String>) -> RandomOutcome {
         RandomOutcome { cause, why: why.into() }
     }
 

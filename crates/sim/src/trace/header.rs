@@ -93,7 +93,7 @@ impl Project {
 impl Version {
     /// The tag without the name of the project: `v1.8.0`.
     #[must_use]
-    pub fn tag(self) -> String {
+    pub(crate) fn tag(self) -> String {
         format!("v{}.{}", self.release, self.patch)
     }
 }

@@ -72,7 +72,7 @@ impl Scope {
     }
 
     /// Returns true if an action can be observed.
-    pub fn shows(self, action: &ControllerAction) -> bool {
+    pub(crate) fn shows(self, action: &ControllerAction) -> bool {
         match action {
             ControllerAction::GetScale { .. } => self.reads && self.scale_reads,
             ControllerAction::ListPodMetrics { .. }
@@ -107,7 +107,7 @@ impl Scope {
     }
 
     /// The observable part of a request that sends an event.
-    pub fn sent(self, request: &SentEvent) -> Cow<'_, SentEvent> {
+    pub(crate) fn sent(self, request: &SentEvent) -> Cow<'_, SentEvent> {
         match self.details {
             true => Cow::Borrowed(request),
             false => Cow::Owned(request.for_older_protocol()),

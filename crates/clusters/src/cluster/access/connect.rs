@@ -52,7 +52,10 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to the cluster of a context; by default, of the current context.
-    pub async fn by(config: Kubeconfig, context: Option<&str>) -> Result<Connection, String> {
+    pub(crate) async fn by(
+        config: Kubeconfig,
+        context: Option<&str>,
+    ) -> Result<Connection, String> {
         let config = client::config_of(config, context).await?;
         let server = config.cluster_url.clone();
         Ok(Connection { client: client::of(config)?, server })
@@ -64,7 +67,7 @@ impl Connection {
     }
 
     /// The IP address of the API server.
-    pub async fn address(&self) -> Result<Option<IpAddr>, String> {
+    pub(crate) async fn address(&self) -> Result<Option<IpAddr>, String> {
         let host = self.server.host().unwrap_or_default().trim_matches(['[', ']']);
         let found = lookup_host((host, self.server.port_u16().unwrap_or(443))).await;
         let mut found =

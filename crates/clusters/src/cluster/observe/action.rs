@@ -28,7 +28,7 @@ pub struct ObservedAction {
 
 impl ObservedAction {
     /// An action of an unknown user, on the scale subresource if it scales.
-    pub fn new(
+    pub(crate) fn new(
         received: Timestamp,
         answered: Timestamp,
         action: ControllerAction,
@@ -38,7 +38,7 @@ impl ObservedAction {
     }
 
     /// A write of an HPA's status, from the JSON of the API.
-    pub fn status_write(
+    pub(crate) fn status_write(
         received: Timestamp,
         answered: Timestamp,
         status: Option<&Value>,
@@ -72,7 +72,7 @@ impl ObservedAction {
     }
 
     /// Returns true if the API server accepted the request.
-    pub fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.action.error().is_none()
     }
 

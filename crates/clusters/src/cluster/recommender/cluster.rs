@@ -62,7 +62,7 @@ impl RecommenderCluster {
     ///
     /// # Errors
     /// If a component can't be started, or the API server rejects one of upstream's manifests.
-    pub async fn start(
+    pub(crate) async fn start(
         name: &Arc<str>,
         control_plane: &Path,
         release: Release,

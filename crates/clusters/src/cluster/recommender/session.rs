@@ -61,7 +61,7 @@ impl<'c> RecommenderSession<'c> {
     ///
     /// # Errors
     /// If the API server rejects the namespace.
-    pub async fn open(
+    pub(crate) async fn open(
         cluster: &'c RecommenderCluster,
         flags: &BTreeMap<String, String>,
         interval: Span,
@@ -100,7 +100,7 @@ impl<'c> RecommenderSession<'c> {
     }
 
     /// The instant of t=0.
-    pub fn epoch(&self) -> GoTime {
+    pub(crate) fn epoch(&self) -> GoTime {
         self.epoch
     }
 
@@ -269,7 +269,7 @@ impl<'c> RecommenderSession<'c> {
     ///
     /// # Errors
     /// If it does not in time, or has exited.
-    pub async fn next_run(&mut self, limit: Duration) -> Result<StartedRun, EngineError> {
+    pub(crate) async fn next_run(&mut self, limit: Duration) -> Result<StartedRun, EngineError> {
         let query = timeout(limit, self.queries.recv()).await;
         if let Some(status) = self.process.as_mut().and_then(Process::exited) {
             return Err(self.broken(&format!("the recommender has exited ({status})")));

@@ -113,7 +113,7 @@ impl ScenarioSession {
     }
 
     /// The instant of t=0.
-    pub fn epoch(&self) -> Timestamp {
+    pub(crate) fn epoch(&self) -> Timestamp {
         self.clock.epoch()
     }
 
@@ -164,7 +164,7 @@ impl ScenarioSession {
     }
 
     /// The error for a custom controller that did nothing.
-    pub fn idle(&self, period: Span) -> Option<EngineError> {
+    pub(crate) fn idle(&self, period: Span) -> Option<EngineError> {
         let log = self.context.controller_log.as_ref()?;
         let mut why = format!(
             "{} did not act on the HPA, which it should reconcile every {period} \
@@ -184,7 +184,7 @@ impl ScenarioSession {
     }
 
     /// Messages of requests that the controller had no permission for.
-    pub fn forbidden(&self) -> Vec<String> {
+    pub(crate) fn forbidden(&self) -> Vec<String> {
         self.context.dispatcher.forbidden(&self.namespace)
     }
 
@@ -194,7 +194,7 @@ impl ScenarioSession {
     }
 
     /// Waits until a time.
-    pub async fn wait_until(&self, at: Time) {
+    pub(crate) async fn wait_until(&self, at: Time) {
         self.clock.wait_until(at).await;
     }
 

@@ -43,7 +43,7 @@ impl UpstreamRecommender {
 
     /// Creates the engine of a local checkout, which is compared with the rules of a release.
     #[must_use]
-    pub fn from_checkout(
+    pub(crate) fn from_checkout(
         program: PathBuf,
         name: Arc<str>,
         rules: VpaRelease,

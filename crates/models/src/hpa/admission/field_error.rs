@@ -100,7 +100,7 @@ pub(super) fn quoted(text: impl fmt::Display) -> String {
 ///
 /// Upstream: apimachinery, pkg/api/errors, NewInvalid
 #[must_use]
-pub fn invalid_message(name: &str, errors: &[FieldError]) -> String {
+pub(crate) fn invalid_message(name: &str, errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::new();
     for error in errors {
         let text = error.to_string();

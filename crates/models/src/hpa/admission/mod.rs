@@ -14,7 +14,8 @@ pub use conversion::{
     metric_to_v2beta1, status_from_v2beta1,
 };
 pub use defaults::set_defaults;
-pub use field_error::{FieldError, FieldErrorType, invalid_message};
+pub use field_error::{FieldError, FieldErrorType};
 pub use names::validate_container_resource_name;
-pub use storage_v1::{metrics_through_v1, spec_through_v1};
+pub(crate) use storage_v1::metrics_through_v1;
+pub use storage_v1::spec_through_v1;
 pub use validation::{ApiServer, admit, drop_disabled_fields, validate, validate_update};

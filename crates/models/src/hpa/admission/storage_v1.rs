@@ -84,7 +84,7 @@ fn metric_through_v1(metric: &mut MetricSpec) {
 ///
 /// Upstream: Convert_autoscaling_MetricStatus_To_v1_MetricStatus and back, and the functions that
 /// they call
-pub fn metrics_through_v1(metrics: &mut [MetricStatus]) {
+pub(crate) fn metrics_through_v1(metrics: &mut [MetricStatus]) {
     for metric in metrics {
         match metric {
             MetricStatus::Object { object: ObjectMetricStatus { current, .. } }

@@ -26,7 +26,7 @@ use crate::time::{Span, Time};
 /// every 100 ms if the caches are synced.
 ///
 /// Upstream: client-go, shared_informer.go, syncedPollPeriod
-pub const CACHE_SYNC_POLL: Span = Span::from_millis(100);
+pub(crate) const CACHE_SYNC_POLL: Span = Span::from_millis(100);
 
 /// The controller with its state. Keys are upstream's: `namespace/name`.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Controller {
     /// Handles a change of an HPA's spec or status. The controller's own writes count as well.
     ///
     /// Upstream: horizontal.go, updateHPA
-    pub fn hpa_updated(&mut self, key: &Arc<str>, generation_changed: bool, now: Time) {
+    pub(crate) fn hpa_updated(&mut self, key: &Arc<str>, generation_changed: bool, now: Time) {
         self.resync_until(now);
         if generation_changed && self.config.gates.enabled(Gate::HpaGeneration) {
             self.hpa_added(key, now);
@@ -340,7 +340,7 @@ impl Controller {
     }
 
     /// The memory of an HPA.
-    pub fn memory(&mut self, key: &Arc<str>) -> &mut Memory {
+    pub(crate) fn memory(&mut self, key: &Arc<str>) -> &mut Memory {
         self.memory.entry(key.clone()).or_default()
     }
 
@@ -398,7 +398,7 @@ impl Controller {
     }
 
     /// The number of HPAs that are reconciled concurrently.
-    pub fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         usize::try_from(self.config.flags.concurrent_syncs).unwrap_or(1).max(1)
     }
 }

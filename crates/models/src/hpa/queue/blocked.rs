@@ -36,17 +36,17 @@ pub struct BlockedReconcile {
 
 impl BlockedReconcile {
     /// The inputs at the beginning and after each wait.
-    pub fn inputs(&self) -> Vec<Input<'_>> {
+    pub(crate) fn inputs(&self) -> Vec<Input<'_>> {
         self.seen.iter().map(|seen| seen.input(&self.hpa)).collect()
     }
 
     /// The changes in the middle of it.
-    pub fn interruptions(&self) -> Vec<Interruption<'_>> {
+    pub(crate) fn interruptions(&self) -> Vec<Interruption<'_>> {
         self.interruptions.iter().map(|it| it.interruption(&self.hpa)).collect()
     }
 
     /// The number of requests before the last change in the middle of it.
-    pub fn committed(&self) -> usize {
+    pub(crate) fn committed(&self) -> usize {
         self.interruptions.last().map_or(0, |it| it.after)
     }
 }

@@ -30,7 +30,7 @@ impl ChangesDuringReconcile {
     /// The time after the first `after` requests of a reconcile: each attempt to write the scale
     /// except the first one follows a wait.
     #[must_use]
-    pub fn time(tick: &Observation, after: usize) -> Time {
+    pub(crate) fn time(tick: &Observation, after: usize) -> Time {
         let before = tick.requests().take(after);
         let attempts = before.filter(|it| matches!(it, ControllerAction::UpdateScale(_))).count();
         (1..attempts).fold(tick.at, |at, _| at + RETRY_WAIT)
@@ -72,7 +72,7 @@ pub struct StepRequests<'a> {
 impl<'a> StepRequests<'a> {
     /// The requests of a step that begins now.
     #[must_use]
-    pub fn new(step: &'a Step, simulation: &Simulation) -> StepRequests<'a> {
+    pub(crate) fn new(step: &'a Step, simulation: &Simulation) -> StepRequests<'a> {
         let begun =
             if step.during.is_empty() { Vec::new() } else { simulation.unfinished_observations() };
         StepRequests { during: &step.during, begun }
