@@ -89,10 +89,12 @@
 //!
 //! # Glossary
 //!
-//! - *Tick*: one reconcile of an HPA.
+//! - *Tick*: one pass of a controller: a reconcile of an HPA, or a run of the recommender.
 //! - *Lockstep*: model and engine run side by side; the engine's decisions drive the world.
 //! - *Free run*: the model's own decisions drive the world (`predict`).
 //! - *Derivation*: the values, limits and windows that led the model to a decision.
+
+#![warn(missing_docs)]
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -14,7 +14,6 @@ use kube_lockstep_sim::engine::EngineError;
 pub(super) struct Failure {
     /// The exit code.
     pub(super) code: u8,
-    /// The problem.
     pub(super) problem: Diagnostic,
     /// The errors in scenario files, if they are the problem.
     pub(super) invalid: Vec<scenario::Error>,

@@ -182,7 +182,6 @@ impl Files {
         separator.to_owned()
     }
 
-    /// Writes the page.
     fn write_page(self) -> io::Result<()> {
         match (self.html, self.page.page()) {
             (Some(mut file), Some(page)) => file.write_all(page.as_bytes()),

@@ -40,7 +40,6 @@ pub const MAX_RECOMMENDERS: usize = 12;
 pub struct Plan {
     /// The scenarios, in the order of the report.
     pub scenarios: Vec<Arc<Scenario>>,
-    /// The engine.
     pub engine: EngineChoice,
     /// The releases: every scenario runs on each of them, from the oldest to the newest.
     pub releases: Releases,
@@ -133,7 +132,6 @@ impl Default for Pace {
 /// The user's own controller, and the behavior to compare with the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CustomController {
-    /// The controller.
     pub controller: Controller,
     /// The part of its behavior that is compared.
     pub compared: Compared,

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use crate::guard::{RUN, shell};
 use crate::process_group;
 
-/// The timeout.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time after which a message names the command that this process waits for.

@@ -74,7 +74,6 @@ pub trait VirtualTimeKind: ControllerKind {
 /// A program that runs a controller in virtual time.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The program.
     pub program: PathBuf,
     /// The engine's name in reports.
     pub name: Arc<str>,

@@ -41,7 +41,6 @@ pub struct Finding<S = Scenario> {
     pub scenario: Arc<S>,
     /// The tree of its file.
     pub tree: Value,
-    /// The failure.
     pub failure: Failure,
     /// The number of scenarios that were tried while shrinking; 0: the scenario is as generated.
     pub tried: usize,

@@ -31,7 +31,6 @@ pub struct FuzzPlan<K: ControllerKind = Hpa> {
     pub limit: RunLimit,
     /// The shard to run: shard I/N runs every N-th scenario of the seed, from the I-th.
     pub shard: Shard,
-    /// The release.
     pub release: K::Release,
     /// The number of workers, at least 1.
     pub jobs: usize,

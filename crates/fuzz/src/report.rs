@@ -108,9 +108,7 @@ pub fn failed(index: u64, kind: &str) -> String {
 /// The fixture file of a finding.
 #[derive(Clone, Debug)]
 pub struct Saved {
-    /// Its path.
     pub path: String,
-    /// Its text.
     pub text: String,
 }
 

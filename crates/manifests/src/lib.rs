@@ -47,7 +47,6 @@ pub struct DraftOptions {
     pub hpas: Selected,
     /// The VPAs to predict.
     pub vpas: Selected,
-    /// The loads.
     pub loads: Vec<Load>,
     /// Requests, in place of those in the manifests.
     pub requests: Vec<RequestOption>,
@@ -79,7 +78,6 @@ pub enum Selected {
     Unsupported,
 }
 
-/// The kind of an autoscaler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AutoscalerKind {
     /// A HorizontalPodAutoscaler.
@@ -137,7 +135,6 @@ pub struct Missing {
     pub value: MissingValue,
 }
 
-/// A missing value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum MissingValue {
     /// The target, with its replicas.

@@ -401,7 +401,6 @@ impl fmt::Display for Subject {
 pub struct HpaName {
     /// The namespace. None: the manifest leaves it open.
     pub namespace: Option<String>,
-    /// The name.
     pub name: String,
 }
 

@@ -6,6 +6,8 @@
 //! randomness and no I/O, and uses no other module of this crate: time is an input, and so is every
 //! object of the cluster.
 
+#![warn(missing_docs)]
+
 pub mod api;
 pub mod as_text;
 pub mod content_hash;

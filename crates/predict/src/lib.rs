@@ -1,5 +1,7 @@
 //! Predictions on the model alone: [`Predict`] for HPAs, [`PredictVpa`] for VPAs. Without I/O.
 
+#![warn(missing_docs)]
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

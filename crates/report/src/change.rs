@@ -44,7 +44,6 @@ pub struct Changes<'a, C: ChangeRow = Change> {
 /// A scenario that changed between two releases.
 #[derive(Clone, Debug)]
 pub struct ChangedScenario<'a, C: 'static = Change> {
-    /// Its id.
     pub id: &'a str,
     /// The change.
     pub changed: &'a Changed<C>,

@@ -131,7 +131,6 @@ impl Display for SettingName {
     }
 }
 
-/// A row of the comparison.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonRow {
@@ -272,7 +271,6 @@ pub struct Figures {
     pub longest_above_target_seconds: f64,
     /// Changes of the replicas by the controller.
     pub changes: usize,
-    /// Changes of the direction.
     pub direction_changes: usize,
     /// The most replicas above those that are needed.
     pub excess_replicas: i32,
@@ -323,7 +321,6 @@ pub struct Line {
     pub(super) is_detail: bool,
 }
 
-/// A table of figures.
 pub struct FiguresTable {
     pub(crate) head: Vec<&'static str>,
     pub(crate) lines: Vec<Line>,

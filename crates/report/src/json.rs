@@ -276,7 +276,6 @@ pub struct SummaryFigures {
 /// The number of scenarios by verdict.
 #[derive(Serialize, Deserialize)]
 pub struct Counts {
-    /// All scenarios.
     pub scenarios: usize,
     conforms: usize,
     diverges: usize,

@@ -17,7 +17,6 @@ use kube_lockstep_sim::run::{FreeRun, Note, RandomOutcome};
 /// A prediction.
 #[derive(Clone, Copy, Debug)]
 pub struct Predicted<'a> {
-    /// The run.
     pub run: PredictedRun<'a>,
     /// The expectations that are not met.
     pub unmet: &'a [Unmet],

@@ -13,7 +13,6 @@ use kube_lockstep_sim::run::{Outcome, Setting, Shard, Summary, Verdict};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}:{column}: {why}")]
 pub struct ResultsError {
-    /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,

@@ -22,7 +22,6 @@ pub(crate) struct Label {
     pub at: Time,
     /// The place, in percent of the axis.
     pub percent: f64,
-    /// The text.
     pub text: String,
 }
 

@@ -16,7 +16,6 @@ pub struct UnmetOf<'a> {
     pub id: &'a str,
     /// Its file, for messages.
     pub path: &'a str,
-    /// The release.
     pub release: &'a str,
 }
 

@@ -267,7 +267,6 @@ pub enum ActionScope {
     Target,
     /// One HPA.
     Hpa,
-    /// The controller.
     Controller,
     /// One VPA.
     Vpa,
@@ -548,7 +547,6 @@ impl From<ApiError> for QueryError {
 pub struct MetricError {
     /// The metric's name.
     pub metric: Arc<str>,
-    /// The error.
     #[serde(flatten)]
     pub error: ApiError,
 }

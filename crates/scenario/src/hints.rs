@@ -14,7 +14,6 @@ use crate::workload;
 pub(crate) struct CorrectPlace {
     /// The place, after "belongs".
     pub place: &'static str,
-    /// The fields.
     pub fields: &'static [&'static str],
 }
 

@@ -54,7 +54,6 @@ impl Metrics {
         self.signals().filter_map(Signal::recorded)
     }
 
-    /// All signals.
     pub fn signals(&self) -> impl Iterator<Item = &Signal> {
         let resources = self.resources.iter().map(|it| (&it.source, &it.exceptions));
         let pods = self.pods.iter().map(|it| (&it.source, &it.exceptions));
@@ -183,7 +182,6 @@ pub enum UsageSource {
     PerContainer(Entries<Signal>),
     /// A total that the ready pods share evenly (closed loop), capped at `limit` per pod.
     Load {
-        /// The total.
         total: Signal,
         /// No pod uses more than this; the rest of the load is not served.
         limit: Option<Quantity>,

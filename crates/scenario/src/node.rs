@@ -23,7 +23,6 @@ pub enum NodeKind {
         /// True if the text is unquoted.
         plain: bool,
     },
-    /// A list.
     List(Vec<Node>),
     /// A map, in the order of the file, without duplicates.
     Map(Vec<(Key, Node)>),

@@ -28,7 +28,6 @@ pub(crate) fn malformed(what: impl Into<String>) -> Diagnostic {
 
 /// The text form of a value.
 pub trait Form {
-    /// The value.
     type Value;
     /// The name by which the decoder finds the form. It starts with a NUL, unlike the names of
     /// types.

@@ -10,11 +10,9 @@ use crate::cluster::metrics_api::register::RegistrationError;
 use crate::cluster::provision::existing::port_hint;
 use kube_lockstep_scenario::{Diagnostic, Hint};
 
-/// Events of the server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "camelCase")]
 pub enum ServerEvent {
-    /// The cluster.
     Cluster {
         /// The address of the API server.
         server: String,
@@ -36,14 +34,12 @@ pub enum ServerEvent {
         /// The objects.
         what: Vec<String>,
     },
-    /// A note.
     Note {
         /// The text.
         note: String,
     },
     /// The server has started.
     Serving {
-        /// The groups.
         groups: Vec<&'static str>,
         /// The address of the listener.
         address: String,
@@ -52,7 +48,6 @@ pub enum ServerEvent {
         /// The instant of t=0.
         since: Timestamp,
     },
-    /// A query.
     Query(Query),
     /// Objects that were removed at the end.
     Removed {
@@ -64,7 +59,6 @@ pub enum ServerEvent {
 /// The error if the server can't run, or some objects could not be removed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerError {
-    /// The problem.
     pub problem: Diagnostic,
     /// True if the command line is wrong.
     pub is_usage: bool,

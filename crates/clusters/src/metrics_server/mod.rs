@@ -55,9 +55,7 @@ const ABANDONED_REQUEST_TIMEOUT: Duration = Duration::from_millis(300);
 /// A scenario, and the namespace whose pods get its metrics.
 #[derive(Clone, Debug)]
 pub struct ServedScenario {
-    /// The scenario.
     pub scenario: Arc<Scenario>,
-    /// The namespace.
     pub namespace: String,
 }
 

@@ -9,7 +9,6 @@ use kube_autoscaler_models::time::{Span, Time};
 pub(crate) enum Uncertainty {
     /// A component of the cluster was unresponsive for longer than a reconcile may be delayed.
     Stalled {
-        /// The component.
         component: &'static str,
         /// The duration.
         length: Span,

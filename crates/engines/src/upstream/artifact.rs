@@ -41,7 +41,6 @@ impl Artifact {
         Artifact::Updater,
     ];
 
-    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -13,7 +13,6 @@ use kube_autoscaler_models::vpa::{
     ContainerState, ContainerStatus, ObjectName, ObservedOom, Pod, PodContainer, Terminated,
 };
 
-/// A pod.
 #[derive(Serialize)]
 pub struct PodObject<'a> {
     pub(crate) metadata: ObjectMetadata<'a>,
@@ -21,7 +20,6 @@ pub struct PodObject<'a> {
     pub(crate) status: PodStatus<'a>,
 }
 
-/// The metadata of an object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectMetadata<'a> {
@@ -103,7 +101,6 @@ pub enum Requests<'a> {
     All(&'a api::Requests),
 }
 
-/// The status of a pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodStatus<'a> {
@@ -249,7 +246,6 @@ pub struct EvictionEvent<'a> {
     involved_object: Involved<'a>,
 }
 
-/// The metadata of an event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventMetadata<'a> {

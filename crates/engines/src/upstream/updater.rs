@@ -233,7 +233,6 @@ struct Patch {
     value: PatchValue,
 }
 
-/// The value of a patch.
 #[derive(Deserialize, Default)]
 #[serde(untagged)]
 enum PatchValue {

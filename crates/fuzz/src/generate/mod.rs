@@ -73,7 +73,6 @@ fn supported(dice: &mut Dice, area: Area, release: Release) -> Scenario {
     made
 }
 
-/// A scenario of an HPA.
 fn hpa_scenario(dice: &mut Dice, area: Area, release: Release) -> Scenario {
     let edge = edge::edge(dice, area);
     let flags = flags(dice, area, edge, &Rules::of(release));

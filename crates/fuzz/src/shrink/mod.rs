@@ -30,7 +30,6 @@ pub struct Shrunk<S> {
     pub tried: usize,
 }
 
-/// A failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailurePoint {
     /// The time of the failure.

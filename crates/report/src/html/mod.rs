@@ -131,7 +131,6 @@ impl Part {
         Part { body: section.content(), panels: section.shown_panels().to_owned() }
     }
 
-    /// A prediction.
     #[must_use]
     pub fn prediction(predicted: &Predicted<'_>) -> Part {
         Part::new(&Section::from_prediction(predicted, Detail::OF_PART))

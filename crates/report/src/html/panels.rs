@@ -89,7 +89,6 @@ struct Values {
     /// The summaries, each with its template.
     #[serde(rename = "w")]
     summaries: Vec<String>,
-    /// The limits.
     #[serde(rename = "l")]
     limits: Vec<usize>,
 }

@@ -10,7 +10,6 @@ use kube_lockstep_sim::compare::{Divergence, FieldDifference, FieldPath};
 /// The two sides of a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sides {
-    /// The model and an engine.
     ModelAndEngine,
     /// Two releases.
     Releases,

@@ -39,7 +39,6 @@ struct Columns {
     selected: Vec<(usize, String)>,
 }
 
-/// A column of values.
 struct ValueColumn {
     index: usize,
     /// The labels in its name, if each column is a series.

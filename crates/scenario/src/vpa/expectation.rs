@@ -100,9 +100,7 @@ pub struct VpaExpectation {
 pub enum VpaValue {
     /// The recommended requests.
     Target,
-    /// The lower bound.
     LowerBound,
-    /// The upper bound.
     UpperBound,
     /// The target without the limits of the policies.
     UncappedTarget,
@@ -187,7 +185,6 @@ impl ExpectedAmounts {
     }
 }
 
-/// An expected amount.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(from = "TextOrMap<ExpectedAmountText, AtLeastAtMost<Read<Amount>>>")]
 pub enum ExpectedAmount {

@@ -55,7 +55,6 @@ pub struct VpaScenario {
     pub start: GoTime,
     /// The flags that are set, by their upstream names.
     pub flags: BTreeMap<String, String>,
-    /// All flags.
     pub parsed_flags: RecommenderFlags,
     /// The VPAs at the start, in the order of the file.
     pub vpas: Vec<VerticalPodAutoscaler>,

@@ -67,7 +67,6 @@ fn flags(names: &[&str]) -> Schema {
     json_schema!({ "type": "object", "additionalProperties": false, "properties": flags })
 }
 
-/// A release of the VPA.
 pub struct VpaReleaseText;
 
 impl Form for VpaReleaseText {

@@ -76,7 +76,6 @@ pub enum EntryList {
     SentScales,
     /// The metrics in the status.
     CurrentMetrics,
-    /// The events.
     Events,
     /// The requests that send events.
     SentEvents,
@@ -91,9 +90,7 @@ pub enum EntryList {
 /// An amount that a VPA recommends for a container.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AmountField {
-    /// The VPA.
     pub vpa: ObjectName,
-    /// The container.
     pub container: Arc<str>,
     /// The target or a bound.
     pub value: VpaValue,

@@ -150,7 +150,6 @@ impl ControllerKind for Vpa {
 /// A scenario of the recommender, with the objects and changes that the recommender observes.
 #[derive(Clone, Debug)]
 pub struct ScriptedScenario {
-    /// The scenario.
     pub scenario: Arc<VpaScenario>,
     /// Its objects and flags at the start. Beside an HPA controller, the steps are not known in
     /// advance.
@@ -256,7 +255,6 @@ pub enum EngineError {
     /// A requirement of the engine is missing.
     #[error("the {engine} engine cannot run: {problem}")]
     Unavailable {
-        /// The engine.
         engine: Arc<str>,
         /// The missing requirement, and the solution.
         problem: Diagnostic,
@@ -264,7 +262,6 @@ pub enum EngineError {
     /// The engine failed, exited, or did not answer in time.
     #[error("the {engine} engine failed: {why}")]
     Broken {
-        /// The engine.
         engine: Arc<str>,
         /// The failure.
         why: String,

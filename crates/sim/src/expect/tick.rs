@@ -16,7 +16,6 @@ pub struct ExternalScale {
     pub at: Time,
     /// The target, by its index.
     pub target: usize,
-    /// The replicas.
     pub replicas: i32,
     /// When it happened, relative to the reconcile at that time.
     pub moment: Moment,

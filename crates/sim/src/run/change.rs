@@ -112,7 +112,6 @@ impl Predict for FreeRuns<'_> {
     }
 }
 
-/// A field of a trace.
 #[derive(Debug)]
 struct TraceField {
     entry: Entry,

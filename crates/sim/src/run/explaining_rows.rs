@@ -24,7 +24,6 @@ pub(super) trait Predict {
     type Row: ChangeRow;
     /// The behavior after some rows.
     type Rules: PartialEq;
-    /// A prediction.
     type Prediction;
 
     /// The table, oldest row first.

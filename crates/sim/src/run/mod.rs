@@ -171,7 +171,6 @@ pub struct Outcome {
     pub release: String,
     /// The release of the VPA, if the scenario has an HPA and a VPA.
     pub vpa_release: Option<VpaRelease>,
-    /// The verdict.
     pub verdict: Verdict,
     /// The cause, if there is no verdict because upstream leaves the further course of the scenario
     /// to chance. All ticks that were compared before agree.
@@ -293,7 +292,6 @@ impl Outcome {
 pub struct Setting {
     /// The engine's name.
     pub engine: Arc<str>,
-    /// The release.
     pub release: String,
     /// The releases of VPAs beside HPAs, in a run without scenarios of VPAs alone.
     pub vpa_releases: Vec<VpaRelease>,

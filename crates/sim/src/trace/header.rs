@@ -19,7 +19,6 @@ pub struct Header {
     pub hash: String,
     /// The hash of the lines below the header.
     pub body: String,
-    /// The engine.
     pub engine: String,
     /// The builds of the engine that were recorded with this trace, oldest release first.
     pub builds: Vec<Build>,
@@ -72,7 +71,6 @@ pub struct Version {
 /// A project with releases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Project {
-    /// Kubernetes.
     Kubernetes,
     /// The Vertical Pod Autoscaler.
     Vpa,

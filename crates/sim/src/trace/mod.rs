@@ -24,7 +24,6 @@ use kube_autoscaler_models::time::Time;
 pub struct Trace {
     /// The release as reported by the engine, for example `v1.37.0`.
     pub release: String,
-    /// The engine.
     pub engine: String,
     /// The scenario's id.
     pub scenario: String,

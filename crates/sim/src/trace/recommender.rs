@@ -26,7 +26,6 @@ use kube_autoscaler_models::vpa::{
 pub struct RecommenderTrace {
     /// The release as the engine reports it.
     pub release: String,
-    /// The engine.
     pub engine: String,
     /// The scenario's id.
     pub scenario: String,

@@ -10,7 +10,6 @@ use kube_autoscaler_models::series::SeriesChange;
 pub struct Scope {
     /// Queries made by the controller.
     pub reads: bool,
-    /// Reads of the scale.
     pub scale_reads: bool,
     /// Events as recorded.
     pub events: bool,

@@ -23,7 +23,6 @@ use kube_autoscaler_models::time::Span;
 enum Line {
     /// An answer of the API server.
     Api(ApiAnswer),
-    /// A reconcile.
     Reconcile(Observation),
     /// A reconcile that had not ended at the end of the scenario.
     Unfinished(Observation),

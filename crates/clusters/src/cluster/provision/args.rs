@@ -21,7 +21,6 @@ const CONTROLLERS: [&str; 6] = [
     "namespace-controller",
 ];
 
-/// The HPA controller.
 const HPA_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
 
 /// The listen address of components that run as processes of this machine.

@@ -21,7 +21,6 @@ const MANIFESTS: [&str; 2] = ["deploy/vpa-v1-crd-gen.yaml", "deploy/vpa-rbac.yam
 /// The recommender as a program, and what it requires of a cluster.
 #[derive(Clone, Debug)]
 pub struct Deployment {
-    /// The program.
     pub program: PathBuf,
     /// The texts of the manifests: YAML, with several documents each.
     pub manifests: Vec<String>,

@@ -87,7 +87,6 @@ impl RecommenderHost {
         }
     }
 
-    /// The release.
     #[must_use]
     pub fn release(&self) -> VpaRelease {
         self.release

@@ -22,7 +22,6 @@ use kube_autoscaler_models::time::Time;
 pub struct ChangesDuringReconcile {
     /// The number of requests of the reconcile before the changes.
     pub after: usize,
-    /// The changes.
     pub changes: Vec<Change>,
 }
 
@@ -56,7 +55,6 @@ pub struct InterruptedReconcile<'a> {
 pub struct Reconciled {
     /// The decision, if there was something to reconcile, and the reconcile is not blocked.
     pub decision: Option<Decision>,
-    /// The answers.
     pub answers: Vec<ApiAnswer>,
 }
 
