@@ -95,7 +95,6 @@
 //! - *Derivation*: the values, limits and windows that led the model to a decision.
 
 #![warn(missing_docs)]
-
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The example of this page is compiled and run as a test. Those of docs/library.md are tests

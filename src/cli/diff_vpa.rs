@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let Parsed { vpa: scenarios, hpa } = parse_all(&fixtures.select(&args.names)?)?;
     let mut page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let (mut found, mut skipped) = (Vec::new(), beside_hpas(&hpa));
+    let (mut found, mut skipped) = (Vec::new(), skipped_with_hpas(&hpa));
     let (mut same, mut unknown) = (0, false);
     for scenario in &scenarios {
         match compare(&fixtures, args.runs_live(), scenario, between) {
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
 }
 
 /// The scenarios of HPAs that also have a VPA, with the reason why they are not compared.
-fn beside_hpas(scenarios: &[Arc<Scenario>]) -> Vec<(String, String)> {
+fn skipped_with_hpas(scenarios: &[Arc<Scenario>]) -> Vec<(String, String)> {
     const WHY: &str = "an HPA and a VPA run on the release of the VPA that `vpaRelease` names; to \
                        compare two, run the scenario with each of them";
     let with_vpa = scenarios.iter().filter(|scenario| scenario.vpa.is_some());

@@ -163,7 +163,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         AnyFixture::Hpa(scenario) => scenario,
     };
     if let Some(vpa) = args.vpa.as_deref() {
-        return explain_vpa_beside_hpa(args, &scenario, vpa);
+        return explain_vpa_with_hpa(args, &scenario, vpa);
     }
     let checkout = args.release.local.open(false, false)?;
     check_runs_hpas(checkout.as_ref())?;
@@ -249,7 +249,7 @@ fn up_to(outcome: &Outcome, checkout: &Checkout, tick: usize) -> String {
 }
 
 /// Explains one run of the recommender in a scenario with an HPA.
-fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> anyhow::Result<u8> {
+fn explain_vpa_with_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> anyhow::Result<u8> {
     // With manifests, both flags select the scenario.
     let unused = [
         ("--hpa", args.hpa.is_some() && args.name.is_some()),
@@ -273,7 +273,7 @@ fn explain_vpa_beside_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> a
     let Selected { index, note } = select_run(args, run.snapshots(), &[vpa], length)?;
     show(&note)?;
     let run = explained_free_run(scenario, release, &|number| number == index);
-    let text = run.vpa.map(|vpa| recommender::explain_beside_hpa(&vpa, index, columns()));
+    let text = run.vpa.map(|vpa| recommender::explain_with_hpa(&vpa, index, columns()));
     show(&text.unwrap_or_default())?;
     Ok(exit::CONFORMS)
 }

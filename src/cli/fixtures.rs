@@ -351,7 +351,7 @@ impl Fixture {
 
     /// The scenario in the text of the file.
     pub(super) fn parse_text(&self, text: &str) -> Result<AnyFixture, scenario::Error> {
-        let read = |name: &str| self.read_beside(name);
+        let read = |name: &str| self.read_relative(name);
         let id = self.id.clone();
         Ok(match scenario::parse_any(&self.path, text, &read)? {
             AnyScenario::Hpa(it) => AnyFixture::Hpa(Arc::new(Scenario { id, ..*it })),
@@ -360,7 +360,7 @@ impl Fixture {
     }
 
     /// A file that the scenario names, relative to its own folder.
-    pub(super) fn read_beside(&self, name: &str) -> Result<String, Diagnostic> {
+    pub(super) fn read_relative(&self, name: &str) -> Result<String, Diagnostic> {
         match &self.text {
             Text::OnDisk(path) => {
                 let path = path.parent().unwrap_or(Path::new("")).join(name);

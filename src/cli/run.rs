@@ -354,7 +354,7 @@ fn scenarios(
     if !runs_recommender || other || args.releases.vpa().is_empty() {
         parsed.vpa.clear();
     }
-    let is_beside_hpa = parsed.vpa.is_empty() && parsed.hpa.iter().any(|it| it.vpa.is_some());
+    let is_with_hpa = parsed.vpa.is_empty() && parsed.hpa.iter().any(|it| it.vpa.is_some());
     if args.releases.are_only_vpa() || has_recommender == Some(true) {
         parsed.hpa.clear();
     }
@@ -362,7 +362,7 @@ fn scenarios(
         let what = "no selected scenario can run: VPA scenarios run in virtual time or on an \
                     embedded control plane, on releases such as vpa-1.8; HPA scenarios run on \
                     Kubernetes releases";
-        let hint = match is_beside_hpa && args.releases.are_only_vpa() {
+        let hint = match is_with_hpa && args.releases.are_only_vpa() {
             true => {
                 "pass a Kubernetes release, such as 1.37, to --release; `vpaRelease` in the \
                  scenario selects the release of the recommender"

@@ -599,7 +599,7 @@ fn split(text: &str) -> [String; 2] {
 
 /// With a VPA, a tick is followed by the last run of the recommender.
 #[test]
-fn explain_shows_the_recommendation_beside_an_hpa() {
+fn explain_shows_the_recommendation_with_an_hpa() {
     let id = "hpa-and-vpa/requests-stay-within-the-limits";
     let explain = |which: &[&str]| kube_lockstep(&[&["explain", id], which].concat()).assert();
     let whole = stdout(&explain(&["--at", "2m15s"]).code(0));

@@ -107,7 +107,7 @@ fn live(path: &Path, build: &Build, program: PathBuf) -> Result<(), Failed> {
             recording::compare(&folder, &scenario, build, trace, Mode::get())?;
         }
         let trace = outcome.recommender().map(|run| &run.trace);
-        recording::compare_beside_hpa(&folder, &scenario, build, trace, Mode::get())?;
+        recording::compare_with_hpa(&folder, &scenario, build, trace, Mode::get())?;
     }
     support::still_disagrees(&outcome, &known)?;
     match outcome.verdict {

@@ -56,7 +56,7 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test("events_of_a_vpa_on_no_pod_have_no_mark", recommender::no_pod);
     suite.test("a_divergence_of_a_recommender_is_marked", recommender::divergence);
     suite.test("an_hpa_and_a_vpa_have_a_timeline_each", both::timelines);
-    suite.test("a_divergence_of_a_recommender_beside_an_hpa_is_marked", both::divergence);
+    suite.test("a_divergence_of_a_recommender_with_an_hpa_is_marked", both::divergence);
     suite.test("several_predictions_are_on_one_page", both::predictions);
     suite.test("blanked_charts_are_noticed", pictures::blanked_charts_are_noticed);
     suite.test("changed_texts_are_noticed", pictures::changed_texts_are_noticed);

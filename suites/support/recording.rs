@@ -76,7 +76,7 @@ pub fn compare_recommender(
 ///
 /// # Errors
 /// As [`compare`].
-pub fn compare_beside_hpa(
+pub fn compare_with_hpa(
     folder: &Path,
     scenario: &Scenario,
     build: &Build,

@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-/// The id of a fixture. Error messages name the traces of a recommender beside an HPA by the id of the
+/// The id of a fixture. Error messages name the traces of a recommender with an HPA by the id of the
 /// fixture and the release of the VPA: `hpa-and-vpa/two-hpas-and-a-vpa/vpa-1.8`.
 fn without_release<'i>(id: &'i str, exists: &dyn Fn(&str) -> bool) -> &'i str {
     match id.rsplit_once("/vpa-") {

@@ -22,7 +22,7 @@ pub const OLDEST: Release = docker::OLDEST;
 /// The address of this machine as seen from containers.
 #[must_use]
 pub fn own_address() -> Option<HostPort> {
-    existing::beside_containers()
+    existing::host_for_containers()
 }
 
 /// The version of the Docker engine that the environment names.

@@ -22,7 +22,7 @@ pub trait RunKind: VirtualTimeKind {
     /// release to choose instead. Returns `None` if one applies.
     fn unchecked_on(scenario: &Self::Scenario, release: Self::Release) -> Option<String>;
 
-    /// The release of the recommender that runs beside the controller, if one does.
+    /// The release of the recommender that runs with the controller, if one does.
     fn recommender(scenario: &Self::Scenario) -> Option<VpaRelease>;
 
     /// The outcome of a scenario before it is run. `engine`: the engine's name.

@@ -351,7 +351,7 @@ impl Plan {
         texts.join(", ")
     }
 
-    /// The releases of VPAs beside HPAs, oldest first. None if scenarios of VPAs alone run too.
+    /// The releases of VPAs with HPAs, oldest first. None if scenarios of VPAs alone run too.
     fn vpa_releases(&self) -> Vec<VpaRelease> {
         if !self.recommender.scenarios.is_empty() {
             return Vec::new();

@@ -273,7 +273,7 @@ impl Engine for Recorded {
 
     fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
         let traces = RecordedRecommender::new(self.traces.clone(), release);
-        Ok(Box::new(traces.beside_hpa(self.release)))
+        Ok(Box::new(traces.with_hpa(self.release)))
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
@@ -372,12 +372,12 @@ impl RecordedRecommender {
         RecordedRecommender { traces, release, hpa: None }
     }
 
-    /// Reads the traces of a recommender beside an HPA controller of a release.
-    fn beside_hpa(self, hpa: Release) -> RecordedRecommender {
+    /// Reads the traces of a recommender with an HPA controller of a release.
+    fn with_hpa(self, hpa: Release) -> RecordedRecommender {
         RecordedRecommender { hpa: Some(hpa), ..self }
     }
 
-    /// The release in the headers of traces. What a recommender does beside an HPA controller
+    /// The release in the headers of traces. What a recommender does with an HPA controller
     /// depends on the release of the latter.
     fn key(&self) -> MinorVersion {
         self.hpa.map_or_else(|| self.release.into(), MinorVersion::from)

@@ -149,7 +149,7 @@ fn prepare<'p, K: RunKind>(
                 let releases: BTreeSet<VpaRelease> = recommenders(part).collect();
                 releases.into_iter().for_each(|it| prepare_recommender(it, builds, progress));
             }
-            (factory, note.or_else(|| beside_program(plan, part)))
+            (factory, note.or_else(|| custom_program_note(plan, part)))
         }
         Err(error) if plan.used_releases().len() > 1 => {
             (EngineFactory::broken(part.release, &error), None)
@@ -164,14 +164,14 @@ fn uses_upstream<K: ControllerKind>(plan: &Plan, factory: &EngineFactory<K>) -> 
     plan.engine != EngineChoice::Model && &**factory.name() != recorded::NAME
 }
 
-/// The releases of the recommenders that run beside the controller, one for each scenario with an
+/// The releases of the recommenders that run with the controller, one for each scenario with an
 /// HPA and a VPA.
 fn recommenders<K: RunKind>(part: &ReleasePlan<K>) -> impl Iterator<Item = VpaRelease> {
     part.scenarios.iter().filter_map(|scenario| K::recommender(scenario))
 }
 
 /// A program takes the place of the HPA controller only.
-fn beside_program<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<String> {
+fn custom_program_note<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<String> {
     let scenarios = match (&plan.program, recommenders(part).count()) {
         (None, _) | (_, 0) => return None,
         (Some(_), 1) => "1 scenario with an HPA and a VPA runs".to_owned(),

@@ -279,7 +279,7 @@ pub(super) fn draft_hpas(
     target_notes.extend(namespace_note(first, target));
     target_notes.extend(mapped.target_notes);
     let loads: Vec<&Load> = used_loads.iter().map(|index| &values.loads[*index]).collect();
-    notes.extend(group.vpa.map_or_else(Vec::new, |vpa| vpa.joint_notes(&pods, &loads)));
+    notes.extend(group.vpa.map_or_else(Vec::new, |vpa| vpa.notes_with_hpas(&pods, &loads)));
     let ready = startup(&pods, options, &mut target_notes);
     let workload = group.workload(pods, replicas.unwrap_or(1), ready, options);
     missing.dedup();

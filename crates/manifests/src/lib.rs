@@ -253,7 +253,7 @@ fn draft_objects(
     let mut alone: Vec<&Vpa> = vpas.iter().collect();
     for group in &groups {
         let hpa = &group[0];
-        let vpa = recommender::take_joint(group, &mut alone);
+        let vpa = recommender::take_vpa_with_hpas(group, &mut alone);
         let namespace = hpa.name.namespace.as_ref();
         let found = find_target(&objects.others, namespace, |object| hpa.scales(object));
         let Some(found) = invalid.note(found)? else { continue };
@@ -280,7 +280,7 @@ fn draft_objects(
         let target = target.map(|index| &objects.others[index]);
         let draft = invalid.note(recommender::draft_vpa(vpa, target, &all_hpas, sources))?;
         let Some(mut draft) = draft else { continue };
-        let separate = recommender::why_not_joint(vpa, &predicted, &vpas);
+        let separate = recommender::why_predicted_alone(vpa, &predicted, &vpas);
         let note = separate.or_else(|| recommender::hpa_left_out(vpa, &all_hpas));
         draft.notes.extend(note);
         list.push(draft);

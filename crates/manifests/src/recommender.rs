@@ -70,7 +70,7 @@ impl Vpa {
     }
 
     /// Notes on a scenario with HPAs, these pods and loads.
-    pub(super) fn joint_notes(&self, pods: &Pods, loads: &[&Load]) -> Vec<String> {
+    pub(super) fn notes_with_hpas(&self, pods: &Pods, loads: &[&Load]) -> Vec<String> {
         let note = format!(
             "the HPA and VPA {name} are predicted together, because the VPA changes the requests \
              of these pods; to predict one of them alone, pass --hpa NAME or --vpa {name}",
@@ -127,7 +127,7 @@ impl Vpa {
 
 /// Removes the VPA that changes the pods of these HPAs from a list, and returns it. If there are
 /// several, which is a mistake, none is removed: a scenario with an HPA has at most one VPA.
-pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&'v Vpa> {
+pub(super) fn take_vpa_with_hpas<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&'v Vpa> {
     let joins = |vpa: &&&Vpa| {
         // Otherwise, the manifests of one scenario would be in several namespaces.
         vpa.namespace == group[0].name.namespace && vpa.has_target_of(&group[0])
@@ -141,7 +141,7 @@ pub(super) fn take_joint<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&
 
 /// The reason why a VPA is not in the scenario of a predicted HPA of its target, if there is one.
 /// `vpas`: all that are predicted.
-pub(super) fn why_not_joint(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<String> {
+pub(super) fn why_predicted_alone(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<String> {
     let hpa = hpas.iter().find(|hpa| vpa.has_target_of(hpa))?;
     let name = &hpa.hpa.name;
     if !vpa.changes_pods() {

@@ -56,7 +56,7 @@ pub(super) fn ticks(scenario: &Scenario, run: &FreeRun, rows: Rows) -> Vec<Vec<S
     rows
 }
 
-/// The recommendations beside an HPA, by run of the recommender.
+/// The recommendations with an HPA, by run of the recommender.
 struct Recommended<'r> {
     vpa: Option<&'r VpaRun>,
     /// The amounts of each run, by container and resource.
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn recommendations_beside_an_hpa_are_columns() {
+    fn recommendations_with_an_hpa_are_columns() {
         let text = FIXTURES.text("hpa-and-vpa/both-on-cpu-feed-back.yaml").expect("a fixture");
         let no_files = |_: &str| Err("".into());
         let scenario = scenario::parse("both.yaml", &text, &no_files).expect("a scenario");

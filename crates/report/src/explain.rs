@@ -33,7 +33,7 @@ pub fn tick_with_vpa(
         Some(last) => {
             let run = explained_free_run(scenario, release, &|number| number == last);
             let vpa = run.vpa.as_ref()?;
-            out.push_str(&recommender::explain_beside_hpa(vpa, last, columns));
+            out.push_str(&recommender::explain_with_hpa(vpa, last, columns));
         }
         None => out.push_str("The recommender of the VPA has not run yet.\n"),
     }

@@ -103,7 +103,7 @@ pub(super) struct ScenarioLine {
     pub requirement: String,
     pub engine: String,
     pub release: String,
-    /// The release of the VPA beside an HPA.
+    /// The release of the VPA with an HPA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vpa_release: Option<String>,
     pub verdict: VerdictName,
@@ -345,7 +345,7 @@ mod tests {
     use kube_lockstep_sim::compare::{AmountField, FieldPath};
 
     #[test]
-    fn a_divergence_of_a_recommender_beside_an_hpa_is_read_as_it_was_written() {
+    fn a_divergence_of_a_recommender_with_an_hpa_is_read_as_it_was_written() {
         let target = FieldPath::Amount(AmountField {
             vpa: ObjectName::new("default", "web"),
             container: "app".into(),

@@ -78,13 +78,13 @@ fn write_ticks(
         line(out, &TickLine { scenario, ..TickLine::new(index + 1, tick, of) })?;
     }
     match &run.vpa {
-        Some(vpa) => beside_hpa(out, vpa, rows, scenario),
+        Some(vpa) => with_hpa(out, vpa, rows, scenario),
         None => Ok(()),
     }
 }
 
-/// Writes the part about the VPA beside an HPA.
-fn beside_hpa(
+/// Writes the part about the VPA with an HPA.
+fn with_hpa(
     out: &mut dyn Write,
     run: &VpaRun,
     rows: Rows,
@@ -363,7 +363,7 @@ impl RunLine<'_> {
     }
 }
 
-/// A run of the recommender beside an HPA.
+/// A run of the recommender with an HPA.
 #[derive(Serialize)]
 struct BesideHpa<'a> {
     recommender: RunLine<'a>,

@@ -40,8 +40,8 @@ pub(super) fn body(scenario: &VpaScenario, run: &FreeRecommenderRun, contents: C
     out
 }
 
-/// The part of a prediction about the VPA beside an HPA: recommendations, and changes of pods.
-pub(super) fn beside_hpa(run: &VpaRun, contents: Contents) -> String {
+/// The part of a prediction about the VPA with an HPA: recommendations, and changes of pods.
+pub(super) fn with_hpa(run: &VpaRun, contents: Contents) -> String {
     let columns = contents.columns;
     let about = format!("model of {}", run.release);
     let title = |vpa: &str| {
@@ -184,9 +184,9 @@ pub fn explain(
     out
 }
 
-/// The explanation of one run of the recommender beside an HPA.
+/// The explanation of one run of the recommender with an HPA.
 #[must_use]
-pub fn explain_beside_hpa(vpa: &VpaRun, index: usize, columns: usize) -> String {
+pub fn explain_with_hpa(vpa: &VpaRun, index: usize, columns: usize) -> String {
     let run = &vpa.charted.run;
     let Some(snapshot) = run.snapshots.get(index) else { return String::new() };
     let (number, runs) = (index + 1, run.snapshots.len());

@@ -78,7 +78,7 @@ impl Part {
 }
 
 /// A prediction without its heading: charts of the replicas and metrics, the table, the summary,
-/// and the VPA beside the HPA.
+/// and the VPA with the HPA.
 pub(super) fn body(scenario: &Scenario, run: &FreeRun, contents: Contents) -> String {
     let Contents { rows, columns, .. } = contents;
     let first = hpa::Run::from_model(scenario, run, None).and_then(|run| {
@@ -116,7 +116,7 @@ pub(super) fn body(scenario: &Scenario, run: &FreeRun, contents: Contents) -> St
     out.push('\n');
     out.push_str(&hanging("", &ending, 0, columns));
     if let Some(vpa) = &run.vpa {
-        out.push_str(&recommender::beside_hpa(vpa, contents));
+        out.push_str(&recommender::with_hpa(vpa, contents));
     }
     out
 }

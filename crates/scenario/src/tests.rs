@@ -354,7 +354,7 @@ fn a_policy_of_an_unknown_container_has_a_note() {
 }
 
 #[test]
-fn a_policy_beside_an_hpa_has_the_same_note() {
+fn a_policy_with_an_hpa_has_the_same_note() {
     let (head, vpa) = VPA.split_once("vpa:\n").expect("a VPA");
     let hpa = SHORT.split_once("hpa:\n").and_then(|(_, rest)| rest.split_once("workload:"));
     let (hpa, _) = hpa.expect("an HPA");

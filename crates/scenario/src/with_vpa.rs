@@ -1,4 +1,4 @@
-//! The part of a scenario that has a VPA beside an HPA: the VPA and its recommender, updater and
+//! The part of a scenario that has a VPA with an HPA: the VPA and its recommender, updater and
 //! admission controller. Workload, metrics and time are those of the HPA.
 
 use std::sync::Arc;

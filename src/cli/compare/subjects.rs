@@ -145,7 +145,7 @@ fn with_setting(
     let mut tree = scenario::to_tree(scenario);
     setting.apply(&mut tree, hpas, &known.names)?;
     let text = scenario::tree_to_yaml(&tree);
-    let read = |path: &str| fixture.read_beside(path);
+    let read = |path: &str| fixture.read_relative(path);
     let changed = scenario::parse(&scenario.path, &text, &read)
         .map_err(|error| all_problems(&error.problems))?;
     let Scenario { id, line, .. } = scenario;

@@ -88,7 +88,7 @@ fn engines_are_built_in_parallel_within_the_limit() {
 }
 
 /// A scenario of a VPA in the folder of another file, without a recorded trace.
-fn vpa_beside(file: &Path) -> PathBuf {
+fn vpa_file_next_to(file: &Path) -> PathBuf {
     let fixture = "fixtures/vpa/conditions/no-pods.yaml";
     let copy = file.with_file_name("vpa.yaml");
     fs::copy(support::repository().join(fixture), &copy).expect("a file can be copied");
@@ -113,7 +113,7 @@ fn building_commands<'a>(hpa: &'a str, vpa: &'a str) -> Vec<(Vec<&'a str>, &'sta
 #[test]
 fn a_build_is_announced_before_it_begins() {
     let (_folder, hpa) = folder("");
-    let vpa = vpa_beside(&hpa);
+    let vpa = vpa_file_next_to(&hpa);
     let mut commands = building_commands(text(&hpa), text(&vpa));
     // Both controllers are built.
     commands.push((vec!["fuzz", "--ticks", "10", "--area", "hpa-and-vpa"], "recommender v1.8"));
@@ -134,7 +134,7 @@ fn a_build_is_announced_before_it_begins() {
 #[test]
 fn no_build_forbids_builds() {
     let (_folder, hpa) = folder("");
-    let vpa = vpa_beside(&hpa);
+    let vpa = vpa_file_next_to(&hpa);
     for (command, engine) in building_commands(text(&hpa), text(&vpa)) {
         let go = FakeGo::new("touch $here/listed", EXIT);
         let run = go.command(&command).arg("--no-build").current_dir(go.folder.path()).assert();

@@ -734,9 +734,9 @@ expect: [{at: 5m, target: {cpu: 100m}}]
     assert!(!shown.contains("target.memory: "), "{shown}");
 }
 
-/// `--changes` selects the rows of the recommender beside an HPA as well.
+/// `--changes` selects the rows of the recommender with an HPA as well.
 #[test]
-fn changes_select_the_runs_of_a_recommender_beside_an_hpa() {
+fn changes_select_the_runs_of_a_recommender_with_an_hpa() {
     let fixture = "hpa-and-vpa/both-on-cpu-feed-back";
     let runs = |options: &[&str]| {
         let arguments = [&["predict", fixture, "--format", "json"], options].concat();
@@ -785,7 +785,7 @@ fn the_reasons_of_the_updater_are_shown() {
 
 /// Reports of a scenario with an HPA and a VPA name both releases.
 #[test]
-fn a_run_with_a_vpa_beside_an_hpa_names_both_releases() {
+fn a_run_with_a_vpa_with_an_hpa_names_both_releases() {
     let fixture = "hpa-and-vpa/an-older-recommender-continues-from-a-checkpoint";
     let options = ["run", "--engine", "model", "--release", "1.37", fixture];
     let text = stdout(&kube_lockstep(&options).assert().code(0));

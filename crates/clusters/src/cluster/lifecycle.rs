@@ -356,7 +356,7 @@ impl Cluster {
         let cluster = ExistingCluster {
             kubeconfig: Some(kind.kubeconfig()),
             context: kind.context(),
-            metrics_address: existing::beside_containers(),
+            metrics_address: existing::host_for_containers(),
             ..ExistingCluster::default()
         };
         let connection = existing::connect(&cluster).await.map_err(broken)?;

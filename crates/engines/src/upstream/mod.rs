@@ -50,7 +50,7 @@ pub struct Upstream {
     /// True if the program may report any release.
     any_release: bool,
     limit: Duration,
-    /// Whether the recommenders beside the controller are built.
+    /// Whether the recommenders with the controller are built.
     builds: BuildOptions,
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
@@ -96,7 +96,7 @@ impl Upstream {
         self
     }
 
-    /// Sets whether the recommenders beside the controller are built.
+    /// Sets whether the recommenders with the controller are built.
     #[must_use]
     pub(crate) fn with_builds(mut self, builds: BuildOptions) -> Upstream {
         self.builds = builds;
@@ -119,7 +119,7 @@ impl Upstream {
     }
 }
 
-/// Builds a recommender that runs beside the HPA controller, and the updater with which its
+/// Builds a recommender that runs with the HPA controller, and the updater with which its
 /// simulation is compared. A failure is reported by each scenario that needs one.
 pub fn prepare_recommender(release: VpaRelease, builds: &BuildOptions, progress: Progress<'_>) {
     drop(recommender::ensure(release, builds, progress));

@@ -67,7 +67,7 @@ impl<'a> Presentation<'a> {
     ) -> Presentation<'a> {
         match predicted.run {
             PredictedRun::Hpa(scenario, run) => {
-                let vpa = recommender::Run::beside_hpa(scenario, run, detail);
+                let vpa = recommender::Run::with_hpa(scenario, run, detail);
                 Presentation::new(hpa::Run::from_model(scenario, run, mark), vpa)
             }
             PredictedRun::Vpa(scenario, run, release) => {

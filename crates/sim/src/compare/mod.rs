@@ -101,7 +101,7 @@ impl Divergence {
         self.ticks_of_hpa.unwrap_or(self.tick)
     }
 
-    /// The text before the names of fields: `run 3 of the recommender: ` beside an HPA, otherwise
+    /// The text before the names of fields: `run 3 of the recommender: ` with an HPA, otherwise
     /// empty.
     #[must_use]
     pub fn prefix(&self) -> String {

@@ -175,7 +175,7 @@ pub trait Engine<K: ControllerKind = Hpa> {
         None
     }
 
-    /// The recommender that runs beside an HPA controller in scenarios with a VPA.
+    /// The recommender that runs with an HPA controller in scenarios with a VPA.
     ///
     /// # Errors
     /// If the engine has none, or it can't run.

@@ -34,7 +34,7 @@ pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) 
 
 /// Like [`evaluate`], for a scenario that also has an HPA: each result names its VPA.
 #[must_use]
-pub(crate) fn evaluate_beside_hpa(
+pub(crate) fn evaluate_with_hpa(
     scenario: &VpaScenario,
     release: VpaRelease,
     runs: &[Snapshot],

@@ -15,7 +15,7 @@ use super::recommender_lockstep::Lockstep;
 use super::{ControllerRun, Outcome};
 use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
 use crate::expect::Unmet;
-use crate::expect::recommender::evaluate_beside_hpa;
+use crate::expect::recommender::evaluate_with_hpa;
 use crate::world::{PodChange, UpdaterReport, World};
 use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
@@ -69,7 +69,7 @@ impl VpaRun {
     }
 }
 
-/// The recommender beside an HPA controller.
+/// The recommender with an HPA controller.
 pub(super) struct HpaWithVpa<R> {
     scenario: Arc<VpaScenario>,
     release: VpaRelease,
@@ -188,7 +188,7 @@ impl<'e> HpaWithVpa<Predicted<'e>> {
     pub(super) fn into_run(self, world: &World) -> VpaRun {
         let HpaWithVpa { scenario, release, runs, .. } = self;
         let Predicted { runs: Predicting { mut charted, .. }, updater_reports } = runs;
-        charted.run.unmet = evaluate_beside_hpa(&scenario, release, &charted.run.snapshots);
+        charted.run.unmet = evaluate_with_hpa(&scenario, release, &charted.run.snapshots);
         let pod_changes = world.pod_changes().to_vec();
         charted.run.unmatched = world.unmatched_vpa_actions().to_vec();
         let last_updater_report = world.last_updater_report().cloned();
@@ -282,7 +282,7 @@ impl ObservedVpa {
     pub(super) fn conclude(self, outcome: &mut Outcome, whole: &Arc<Scenario>, release: Release) {
         let ObservedVpa { scenario, release: vpa_release, lockstep, is_complete } = self;
         if is_complete && whole.releases.contains(release) {
-            let unmet = evaluate_beside_hpa(&scenario, vpa_release, &lockstep.snapshots);
+            let unmet = evaluate_with_hpa(&scenario, vpa_release, &lockstep.snapshots);
             outcome.unmet.extend(with_reasons(&scenario, unmet, |is_explained| {
                 Some(explained_free_run(whole, release, is_explained).vpa?.charted.run)
             }));

@@ -293,7 +293,7 @@ pub struct Setting {
     /// The engine's name.
     pub engine: Arc<str>,
     pub release: String,
-    /// The releases of VPAs beside HPAs, in a run without scenarios of VPAs alone.
+    /// The releases of VPAs with HPAs, in a run without scenarios of VPAs alone.
     pub vpa_releases: Vec<VpaRelease>,
     /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
@@ -317,7 +317,7 @@ impl Setting {
     }
 }
 
-/// A release with those of VPAs beside HPAs.
+/// A release with those of VPAs with HPAs.
 pub fn with_vpa(release: &str, vpa: &[VpaRelease]) -> String {
     let names: Vec<String> = vpa.iter().map(ToString::to_string).collect();
     if names.is_empty() {

@@ -35,7 +35,9 @@ enum Line {
     },
     /// The next status of the HPA lists all of its conditions, because some were removed or their
     /// order changed.
-    ResetConditions { hpa: Arc<str> },
+    ResetConditions {
+        hpa: Arc<str>,
+    },
 }
 
 /// The error for a text that is not a recorded trace.

@@ -80,7 +80,7 @@ fn release(version: &str) -> Result<Release, String> {
 }
 
 /// The address of this machine for containers, which have their own loopback.
-pub(crate) fn beside_containers() -> Option<HostPort> {
+pub(crate) fn host_for_containers() -> Option<HostPort> {
     own_address(None).map(|address| HostPort { host: address.to_string(), port: 0 })
 }
 

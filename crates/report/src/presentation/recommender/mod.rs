@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
 
     /// The VPA of a run of the model with an HPA; `None` without a VPA, or if the recommender does
     /// not run.
-    pub(super) fn beside_hpa(
+    pub(super) fn with_hpa(
         scenario: &Arc<Scenario>,
         free: &'a FreeRun,
         detail: Detail,
