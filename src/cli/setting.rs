@@ -17,12 +17,12 @@ pub(super) struct Setting {
     pub(super) name: String,
     /// The fields or the file, as they were given.
     pub(super) about: String,
-    change: Change,
+    change: SettingChange,
 }
 
 /// The change that a setting makes.
 #[derive(Clone, Debug)]
-enum Change {
+enum SettingChange {
     /// Some fields.
     Fields(Vec<Field>),
     /// The whole manifest: one of the HPAs of a file, which is never empty.
@@ -47,7 +47,7 @@ impl FromStr for Setting {
         Ok(Setting {
             name: name.trim().to_owned(),
             about: fields.to_owned(),
-            change: Change::Fields(changes),
+            change: SettingChange::Fields(changes),
         })
     }
 }
@@ -192,24 +192,24 @@ impl Setting {
             return Err(format!("{path}: there is no HorizontalPodAutoscaler in this file"));
         }
         let (name, about) = (name.trim().to_owned(), path.to_owned());
-        Ok(Setting { name, about, change: Change::Manifest(hpas) })
+        Ok(Setting { name, about, change: SettingChange::Manifest(hpas) })
     }
 
     /// The flag of the setting.
     pub(super) fn flag(&self) -> &'static str {
         match self.change {
-            Change::Fields(_) => "--set",
-            Change::Manifest(_) => "--manifest",
+            SettingChange::Fields(_) => "--set",
+            SettingChange::Manifest(_) => "--manifest",
         }
     }
 
     /// Returns the HPAs of a scenario that the setting changes. `known` has all predicted HPAs.
     pub(super) fn changed<'h>(&self, hpas: &'h [HpaName], known: &[HpaName]) -> Vec<&'h HpaName> {
         let is_changed = |name: &&HpaName| match &self.change {
-            Change::Fields(fields) => {
+            SettingChange::Fields(fields) => {
                 fields.iter().any(|field| field.hpa.as_ref().is_none_or(|hpa| *hpa == name.name))
             }
-            Change::Manifest(_) => !self.manifests_of(name, known).is_empty(),
+            SettingChange::Manifest(_) => !self.manifests_of(name, known).is_empty(),
         };
         hpas.iter().filter(is_changed).collect()
     }
@@ -219,10 +219,10 @@ impl Setting {
     pub(super) fn is_for(&self, hpas: &[HpaName], known: &[HpaName]) -> bool {
         let exists = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
         match &self.change {
-            Change::Fields(fields) => {
+            SettingChange::Fields(fields) => {
                 fields.iter().filter_map(|field| field.hpa.as_deref()).all(exists)
             }
-            Change::Manifest(_) => !self.changed(hpas, known).is_empty(),
+            SettingChange::Manifest(_) => !self.changed(hpas, known).is_empty(),
         }
     }
 
@@ -233,8 +233,8 @@ impl Setting {
 
     fn manifests(&self) -> &[HpaManifest] {
         match &self.change {
-            Change::Fields(_) => &[],
-            Change::Manifest(hpas) => hpas,
+            SettingChange::Fields(_) => &[],
+            SettingChange::Manifest(hpas) => hpas,
         }
     }
 
@@ -297,7 +297,7 @@ impl Setting {
         hpas: &[HpaName],
         known: &[HpaName],
     ) -> Result<(), Failure> {
-        if let Change::Fields(fields) = &self.change {
+        if let SettingChange::Fields(fields) = &self.change {
             return apply_all(fields, tree).map_err(Failure::usage);
         }
         for hpa in hpas {

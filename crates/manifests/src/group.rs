@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value};
 
-use super::hpa::Hpa;
+use super::hpa::ValidHpa;
 use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
 use super::objects::Object;
 use super::pods::Pods;
-use super::recommender::Vpa;
+use super::recommender::ValidVpa;
 use super::select::Values;
 use super::target::{
     DraftTarget, apply_requests, check_containers, check_requests_of_containers, fill_requests,
@@ -37,8 +37,8 @@ const JOINT: Span = Span::from_mins(24 * 60);
 /// The autoscalers of one scenario, which have the same target: HPAs, a VPA, or HPAs and the VPA
 /// that changes their pods.
 pub(super) struct Group<'a> {
-    pub(super) hpas: &'a [Hpa],
-    pub(super) vpa: Option<&'a Vpa>,
+    pub(super) hpas: &'a [ValidHpa],
+    pub(super) vpa: Option<&'a ValidVpa>,
 }
 
 /// The pods of a group and their loads.
@@ -72,17 +72,16 @@ impl Group<'_> {
 
     fn names(&self) -> Vec<HpaName> {
         let hpas = self.hpas.iter().map(|hpa| hpa.name.clone());
-        hpas.chain(self.vpa.map(Vpa::full_name)).collect()
+        hpas.chain(self.vpa.map(ValidVpa::full_name)).collect()
     }
 
     fn target(&self, object: Option<&Object>) -> DraftTarget {
-        let first_hpa = self
-            .hpas
-            .first()
-            .map(|Hpa { name, hpa, .. }| (&*hpa.target.kind, &*hpa.target.name, &name.namespace));
-        let first_vpa = self
-            .vpa
-            .map(|Vpa { namespace, vpa, .. }| (&*vpa.target.kind, &*vpa.target.name, namespace));
+        let first_hpa = self.hpas.first().map(|ValidHpa { name, hpa, .. }| {
+            (&*hpa.target.kind, &*hpa.target.name, &name.namespace)
+        });
+        let first_vpa = self.vpa.map(|ValidVpa { namespace, vpa, .. }| {
+            (&*vpa.target.kind, &*vpa.target.name, namespace)
+        });
         let (kind, name, namespace) = first_hpa.or(first_vpa).unwrap_or(("", "", &None));
         DraftTarget {
             kind: kind.to_owned(),

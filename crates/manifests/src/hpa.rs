@@ -62,7 +62,7 @@ fn read_hpa(object: &Object) -> Result<(Object, SingleHpa), Error> {
 
 /// A valid HPA.
 #[derive(Clone, Debug)]
-pub(super) struct Hpa {
+pub(super) struct ValidHpa {
     pub(super) name: HpaName,
     pub(super) object: Object,
     pub(super) hpa: SingleHpa,
@@ -70,15 +70,15 @@ pub(super) struct Hpa {
     pub(super) has_status: bool,
 }
 
-impl Hpa {
-    pub(super) fn read(object: &Object) -> Result<Hpa, Error> {
+impl ValidHpa {
+    pub(super) fn read(object: &Object) -> Result<ValidHpa, Error> {
         let has_status = object.has_status();
         let (object, hpa) = read_hpa(object)?;
         let name = HpaName { namespace: object.namespace(), name: hpa.name.to_string() };
-        Ok(Hpa { name, object, hpa, has_status })
+        Ok(ValidHpa { name, object, hpa, has_status })
     }
 
-    pub(super) fn has_same_target(&self, other: &Hpa) -> bool {
+    pub(super) fn has_same_target(&self, other: &ValidHpa) -> bool {
         let (one, other_target) = (&self.hpa.target, &other.hpa.target);
         self.name.namespace == other.name.namespace
             && (&one.kind, &one.group, &one.name)
@@ -95,8 +95,8 @@ impl Hpa {
 }
 
 /// Groups HPAs of the same target.
-pub(super) fn by_target(hpas: Vec<Hpa>) -> Vec<Vec<Hpa>> {
-    let mut groups: Vec<Vec<Hpa>> = Vec::new();
+pub(super) fn by_target(hpas: Vec<ValidHpa>) -> Vec<Vec<ValidHpa>> {
+    let mut groups: Vec<Vec<ValidHpa>> = Vec::new();
     for hpa in hpas {
         match groups.iter_mut().find(|group| group[0].has_same_target(&hpa)) {
             Some(group) => group.push(hpa),

@@ -23,12 +23,12 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use self::group::{Group, Sources, draft_hpas};
-use self::hpa::Hpa;
 pub use self::hpa::HpaManifest;
+use self::hpa::ValidHpa;
 pub use self::load::{HpaName, Load, RequestOption};
 pub use self::objects::ManifestFile;
 use self::objects::{Object, Objects};
-use self::recommender::{Vpa, read_vpa};
+use self::recommender::{ValidVpa, read_vpa};
 use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
 use self::target::{DraftTarget, check_containers_of_all, find_target};
 use kube_autoscaler_models::time::Span;
@@ -118,7 +118,7 @@ pub struct Draft {
     until: Span,
     used_loads: Vec<usize>,
     /// The HPAs. Empty: it is the draft of a VPA.
-    hpas: Vec<Hpa>,
+    hpas: Vec<ValidHpa>,
     /// True if the scenario has a VPA.
     has_vpa: bool,
     target: DraftTarget,
@@ -239,7 +239,7 @@ fn draft_objects(
     let hpas = select(&objects.hpas, &options.hpas, AutoscalerKind::Hpa)?;
     invalid.note(check_names(&hpas, AutoscalerKind::Hpa))?;
     let others = &objects.others;
-    let hpas = invalid.valid(hpas, AutoscalerKind::Hpa, Hpa::read, others);
+    let hpas = invalid.valid(hpas, AutoscalerKind::Hpa, ValidHpa::read, others);
     let vpas = select(&objects.vpas, &options.vpas, AutoscalerKind::Vpa)?;
     invalid.note(check_names(&vpas, AutoscalerKind::Vpa))?;
     let vpas = invalid.valid(vpas, AutoscalerKind::Vpa, read_vpa, others);
@@ -250,7 +250,7 @@ fn draft_objects(
     let values = find_autoscalers(&hpas, &vpas, objects, options)?;
     let sources = Sources { options, values: &values, read };
     let groups = hpa::by_target(hpas);
-    let mut alone: Vec<&Vpa> = vpas.iter().collect();
+    let mut alone: Vec<&ValidVpa> = vpas.iter().collect();
     for group in &groups {
         let hpa = &group[0];
         let vpa = recommender::take_vpa_with_hpas(group, &mut alone);
@@ -270,8 +270,9 @@ fn draft_objects(
         check_options_of_vpas(options)?;
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
-    let all_hpas: Vec<Hpa> = objects.hpas.iter().filter_map(|it| Hpa::read(it).ok()).collect();
-    let predicted: Vec<&Hpa> = groups.iter().flatten().collect();
+    let all_hpas: Vec<ValidHpa> =
+        objects.hpas.iter().filter_map(|it| ValidHpa::read(it).ok()).collect();
+    let predicted: Vec<&ValidHpa> = groups.iter().flatten().collect();
     for vpa in alone {
         let namespace = vpa.namespace.as_ref();
         let target = find_target(&objects.others, namespace, |object| vpa.targets(object));

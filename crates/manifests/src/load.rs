@@ -49,24 +49,24 @@ pub struct Load {
 /// How a load changes.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Shape {
-    Constant(Amount),
-    Steps(Vec<Change>),
-    Ramp(Vec<Change>),
-    Sine { mean: Amount, amplitude: Amount, period: Span, offset: Span },
+    Constant(LoadAmount),
+    Steps(Vec<LoadStep>),
+    Ramp(Vec<LoadStep>),
+    Sine { mean: LoadAmount, amplitude: LoadAmount, period: Span, offset: Span },
     Recorded(Box<Recorded>),
     Noisy { percent: i32, every: Span, seed: u32, of: Box<Shape> },
 }
 
 /// A value from a time on.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Change {
+pub(crate) struct LoadStep {
     pub at: Time,
-    pub amount: Amount,
+    pub amount: LoadAmount,
 }
 
 /// A quantity, or a percentage of the request of a pod.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Amount {
+pub(crate) enum LoadAmount {
     Quantity(String),
     Percent(f64),
 }
@@ -102,7 +102,7 @@ impl Load {
         steps: impl IntoIterator<Item = (Time, String)>,
     ) -> Result<Load, String> {
         let change = |(at, value): (Time, String)| match read_form::<AnyQuantity>(&value) {
-            Ok(_) => Ok(Change { at, amount: Amount::Quantity(value) }),
+            Ok(_) => Ok(LoadStep { at, amount: LoadAmount::Quantity(value) }),
             Err(why) => Err(format!("the load of {resource} at {}: {why}", at.since_start())),
         };
         let changes = steps.into_iter().map(change).collect::<Result<_, _>>()?;
@@ -129,8 +129,8 @@ impl Load {
         let resource = &self.subject.name;
         match &self.shape {
             _ if self.total => None,
-            Shape::Constant(Amount::Quantity(text)) => Some(format!("{text} of {resource}")),
-            Shape::Constant(Amount::Percent(percent)) => {
+            Shape::Constant(LoadAmount::Quantity(text)) => Some(format!("{text} of {resource}")),
+            Shape::Constant(LoadAmount::Percent(percent)) => {
                 Some(format!("{percent}% of its {resource} request"))
             }
             _ => None,
@@ -141,7 +141,7 @@ impl Load {
     pub(super) fn constant_of_each(&self, request: Option<i64>) -> Option<i64> {
         match &self.shape {
             _ if self.total => None,
-            Shape::Constant(Amount::Percent(percent)) => {
+            Shape::Constant(LoadAmount::Percent(percent)) => {
                 Some((request? as f64 * percent / 100.0) as i64)
             }
             Shape::Constant(amount) => amount.milli(),
@@ -206,7 +206,7 @@ impl Shape {
     }
 
     /// The amounts that the load is given by.
-    fn amounts(&self) -> Vec<&Amount> {
+    fn amounts(&self) -> Vec<&LoadAmount> {
         match self {
             Shape::Constant(amount) => vec![amount],
             Shape::Steps(changes) | Shape::Ramp(changes) => {
@@ -223,7 +223,7 @@ impl Shape {
     fn goes_below_zero(&self) -> bool {
         let Shape::Sine { mean, amplitude, .. } = self.without_noise() else { return false };
         match (mean, amplitude) {
-            (Amount::Percent(mean), Amount::Percent(amplitude)) => mean < amplitude,
+            (LoadAmount::Percent(mean), LoadAmount::Percent(amplitude)) => mean < amplitude,
             _ => mean.milli() < amplitude.milli() && mean.milli().is_some(),
         }
     }
@@ -241,14 +241,14 @@ impl Shape {
             Shape::Recorded(recorded) => recorded.percent.is_some(),
             _ => false,
         };
-        in_percent || self.amounts().iter().any(|amount| matches!(amount, Amount::Percent(_)))
+        in_percent || self.amounts().iter().any(|amount| matches!(amount, LoadAmount::Percent(_)))
     }
 
     /// The signal. `keeps_percent`: a unit in percent of the request remains one.
     fn signal(&self, resource: &str, request: i64, keeps_percent: bool) -> Signal {
-        let value = |amount: &Amount| amount.value(resource, request);
-        let points = |changes: &[Change]| -> Vec<Point> {
-            let point = |change: &Change| Point { at: change.at, value: value(&change.amount) };
+        let value = |amount: &LoadAmount| amount.value(resource, request);
+        let points = |changes: &[LoadStep]| -> Vec<Point> {
+            let point = |change: &LoadStep| Point { at: change.at, value: value(&change.amount) };
             changes.iter().map(point).collect()
         };
         match self {
@@ -284,19 +284,19 @@ impl Shape {
     }
 }
 
-impl Amount {
+impl LoadAmount {
     /// The quantity in milli-units. None: it is a percentage.
     fn milli(&self) -> Option<i64> {
         match self {
-            Amount::Quantity(text) => Some(Quantity::parse(text).ok()?.milli()),
-            Amount::Percent(_) => None,
+            LoadAmount::Quantity(text) => Some(Quantity::parse(text).ok()?.milli()),
+            LoadAmount::Percent(_) => None,
         }
     }
 
     fn value(&self, resource: &str, request: i64) -> Quantity {
         match self {
-            Amount::Quantity(text) => Quantity::as_written(text),
-            Amount::Percent(percent) => {
+            LoadAmount::Quantity(text) => Quantity::as_written(text),
+            LoadAmount::Percent(percent) => {
                 let milli = (request as f64 * percent / 100.0).round() as i64;
                 match resource {
                     "memory" => whole_bytes(milli),
@@ -337,7 +337,7 @@ impl FromStr for Load {
             };
             return Err(format!("{value}: only cpu and memory have requests: {instead}"));
         }
-        let negative = |amount: &&Amount| amount.milli().is_some_and(|milli| milli < 0);
+        let negative = |amount: &&LoadAmount| amount.milli().is_some_and(|milli| milli < 0);
         if load.subject.is_resource() && load.shape.amounts().iter().any(negative) {
             return Err(format!("{value}: usage can't be negative"));
         }
@@ -518,7 +518,7 @@ fn similar_form(name: &str) -> Option<&'static str> {
 }
 
 /// Reads `0s:2,5m:8`, which begins at 0s.
-fn steps(text: &str) -> Result<Vec<Change>, String> {
+fn steps(text: &str) -> Result<Vec<LoadStep>, String> {
     let steps = changes(text)?;
     match steps.first().filter(|first| first.at != Time::ZERO) {
         None => Ok(steps),
@@ -530,15 +530,15 @@ fn steps(text: &str) -> Result<Vec<Change>, String> {
 }
 
 /// Reads `0s:2,5m:8`.
-fn changes(text: &str) -> Result<Vec<Change>, String> {
+fn changes(text: &str) -> Result<Vec<LoadStep>, String> {
     let change = |part: &str| {
         let (at, value) = part
             .split_once(':')
             .ok_or_else(|| format!("{part}: expected TIME:VALUE, for example 5m:8"))?;
         let at = Time::ZERO + span(at.trim())?;
-        Ok(Change { at, amount: amount(value.trim())? })
+        Ok(LoadStep { at, amount: amount(value.trim())? })
     };
-    let changes: Vec<Change> = text.split(',').map(change).collect::<Result<_, String>>()?;
+    let changes: Vec<LoadStep> = text.split(',').map(change).collect::<Result<_, String>>()?;
     match changes.windows(2).find(|pair| pair[1].at <= pair[0].at) {
         Some(pair) => {
             let (last, time) = (pair[0].at, pair[1].at);
@@ -638,9 +638,11 @@ fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, S
 /// Sets the unit of a recorded load, which can be a percentage of the request.
 fn set_unit(recorded: &mut Recorded, text: &str) -> Result<(), String> {
     let (unit, percent) = match amount(text)? {
-        Amount::Quantity(unit) => (read_form::<AnyQuantity>(&unit)?, None),
+        LoadAmount::Quantity(unit) => (read_form::<AnyQuantity>(&unit)?, None),
         // The quantity depends on the request, which is not known here.
-        Amount::Percent(percent) => (Quantity::from_milli(1000, Format::DecimalSI), Some(percent)),
+        LoadAmount::Percent(percent) => {
+            (Quantity::from_milli(1000, Format::DecimalSI), Some(percent))
+        }
     };
     if unit.sign() <= 0 || percent.is_some_and(|percent| percent <= 0.0) {
         return Err(format!("unit={text}: expected a unit greater than 0, {UNIT_EXAMPLES}"));
@@ -661,16 +663,16 @@ fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {
     F::read(text).map_err(|malformed| malformed.in_one_line(": "))
 }
 
-fn amount(text: &str) -> Result<Amount, String> {
+fn amount(text: &str) -> Result<LoadAmount, String> {
     if let Some(percent) = text.strip_suffix('%') {
         let percent = percent.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
-        return percent.map(Amount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
+        return percent.map(LoadAmount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
     }
     if let Some(instead) = instead_of_amount(text) {
         return Err(format!("{text}: did you mean {instead}?"));
     }
     match AnyQuantity::read(text) {
-        Ok(_) => Ok(Amount::Quantity(text.to_owned())),
+        Ok(_) => Ok(LoadAmount::Quantity(text.to_owned())),
         Err(malformed) => Err(match malformed.hint {
             Some(hint @ Hint::Meant(_)) => format!("{text}: {hint}"),
             _ => format!("{text}: expected {FORMS}"),

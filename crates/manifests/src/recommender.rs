@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::group::{Group, Mapped, Sources};
-use super::hpa::{Hpa, metric_name};
+use super::hpa::{ValidHpa, metric_name};
 use super::load::{HpaName, Load};
 use super::objects::{Object, same_namespace, without_server_fields};
 use super::pods::Pods;
@@ -22,7 +22,7 @@ use kube_lockstep_scenario::vpa::raw::{AnyVpa, RecommenderSettings};
 use kube_lockstep_scenario::write;
 
 /// A valid VPA.
-pub(crate) struct Vpa {
+pub(crate) struct ValidVpa {
     pub object: Object,
     pub namespace: Option<String>,
     pub vpa: SingleVpa,
@@ -30,7 +30,7 @@ pub(crate) struct Vpa {
     pub has_status: bool,
 }
 
-impl Vpa {
+impl ValidVpa {
     /// Returns true if the object is the target.
     pub(crate) fn targets(&self, object: &Object) -> bool {
         let target = &self.vpa.target;
@@ -46,7 +46,7 @@ impl Vpa {
     }
 
     /// Returns true if an HPA has the same target.
-    fn has_target_of(&self, hpa: &Hpa) -> bool {
+    fn has_target_of(&self, hpa: &ValidHpa) -> bool {
         let (target, other) = (&self.vpa.target, &hpa.hpa.target);
         same_namespace(self.namespace.as_ref(), hpa.name.namespace.as_ref())
             && (&*other.kind, &*other.group, &*other.name)
@@ -127,8 +127,11 @@ impl Vpa {
 
 /// Removes the VPA that changes the pods of these HPAs from a list, and returns it. If there are
 /// several, which is a mistake, none is removed: a scenario with an HPA has at most one VPA.
-pub(super) fn take_vpa_with_hpas<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> Option<&'v Vpa> {
-    let joins = |vpa: &&&Vpa| {
+pub(super) fn take_vpa_with_hpas<'v>(
+    group: &[ValidHpa],
+    vpas: &mut Vec<&'v ValidVpa>,
+) -> Option<&'v ValidVpa> {
+    let joins = |vpa: &&&ValidVpa| {
         // Otherwise, the manifests of one scenario would be in several namespaces.
         vpa.namespace == group[0].name.namespace && vpa.has_target_of(&group[0])
     };
@@ -141,7 +144,11 @@ pub(super) fn take_vpa_with_hpas<'v>(group: &[Hpa], vpas: &mut Vec<&'v Vpa>) -> 
 
 /// The reason why a VPA is not in the scenario of a predicted HPA of its target, if there is one.
 /// `vpas`: all that are predicted.
-pub(super) fn why_predicted_alone(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Option<String> {
+pub(super) fn why_predicted_alone(
+    vpa: &ValidVpa,
+    hpas: &[&ValidHpa],
+    vpas: &[ValidVpa],
+) -> Option<String> {
     let hpa = hpas.iter().find(|hpa| vpa.has_target_of(hpa))?;
     let name = &hpa.hpa.name;
     if !vpa.changes_pods() {
@@ -167,21 +174,21 @@ pub(super) fn why_predicted_alone(vpa: &Vpa, hpas: &[&Hpa], vpas: &[Vpa]) -> Opt
 }
 
 /// Reads the manifest of a VPA.
-pub(super) fn read_vpa(object: &Object) -> Result<Vpa, Error> {
+pub(super) fn read_vpa(object: &Object) -> Result<ValidVpa, Error> {
     let has_status = object.has_status();
     let mut object = object.clone();
     without_server_fields(&mut object.node);
     let vpa = single_vpa(&object.node).map_err(|problems| object.problems(problems))?;
-    Ok(Vpa { namespace: object.namespace(), object, vpa, has_status })
+    Ok(ValidVpa { namespace: object.namespace(), object, vpa, has_status })
 }
 
 /// The VPAs whose manifests are valid.
-pub(crate) fn readable(objects: &[Object]) -> Vec<Vpa> {
+pub(crate) fn readable(objects: &[Object]) -> Vec<ValidVpa> {
     objects.iter().filter_map(|object| read_vpa(object).ok()).collect()
 }
 
 /// The note on an HPA that is predicted without a VPA that changes its pods.
-pub(crate) fn left_out(vpa: &Vpa, hpa: &Hpa) -> Option<String> {
+pub(crate) fn left_out(vpa: &ValidVpa, hpa: &ValidHpa) -> Option<String> {
     let name = &vpa.vpa.name;
     (vpa.changes_pods() && vpa.has_target_of(hpa)).then(|| {
         format!(
@@ -192,7 +199,7 @@ pub(crate) fn left_out(vpa: &Vpa, hpa: &Hpa) -> Option<String> {
 }
 
 /// The note on a VPA that is predicted without the HPA of its target.
-pub(super) fn hpa_left_out(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
+pub(super) fn hpa_left_out(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> {
     let hpa = hpas.iter().find(|hpa| vpa.changes_pods() && vpa.has_target_of(hpa))?;
     let name = &hpa.hpa.name;
     Some(format!(
@@ -202,7 +209,7 @@ pub(super) fn hpa_left_out(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
 }
 
 /// The note on a VPA without an HPA.
-fn keeps_requests(vpa: &Vpa) -> Option<String> {
+fn keeps_requests(vpa: &ValidVpa) -> Option<String> {
     vpa.changes_pods().then(|| {
         "the pods keep their requests: the updater and the admission controller are predicted only \
          for a VPA and an HPA with the same target"
@@ -212,9 +219,9 @@ fn keeps_requests(vpa: &Vpa) -> Option<String> {
 
 /// Drafts the scenario of a VPA. `hpas` are the HPAs of the manifests.
 pub(crate) fn draft_vpa(
-    vpa: &Vpa,
+    vpa: &ValidVpa,
     target: Option<&Object>,
-    hpas: &[Hpa],
+    hpas: &[ValidHpa],
     sources: Sources<'_>,
 ) -> Result<Draft, DraftError> {
     let (kind, name) = (&*vpa.vpa.target.kind, &*vpa.vpa.target.name);
@@ -258,7 +265,7 @@ fn without_replicas(kind: &str, name: &str) -> String {
 }
 
 /// Notes on the status, and on fields that require a feature gate or have no effect.
-fn notes_on_fields(vpa: &Vpa) -> impl Iterator<Item = String> {
+fn notes_on_fields(vpa: &ValidVpa) -> impl Iterator<Item = String> {
     let startup_boost = vpa.vpa.gates.startup_boost.then_some(
         "`startupBoost` is left out: it requires the feature gate CPUStartupBoost, and does not \
          change the recommendation",
@@ -297,7 +304,12 @@ fn workload(pods: &Pods, target: &str, replicas: i32) -> Workload {
 }
 
 /// The fields of the scenario.
-fn fields_of(vpa: &Vpa, workload: Workload, metrics: Metrics, until: Span) -> Map<String, Value> {
+fn fields_of(
+    vpa: &ValidVpa,
+    workload: Workload,
+    metrics: Metrics,
+    until: Span,
+) -> Map<String, Value> {
     let target = &vpa.vpa.target;
     let requirement = format!(
         "VPA {} recommends requests for the pods of {} {}.",
@@ -317,7 +329,7 @@ fn fields_of(vpa: &Vpa, workload: Workload, metrics: Metrics, until: Span) -> Ma
 }
 
 /// A note if HPAs scale the pods on the resources whose requests the VPA changes.
-fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
+fn feedback(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> {
     if !vpa.changes_pods() {
         return None;
     }
@@ -354,7 +366,7 @@ fn feedback(vpa: &Vpa, hpas: &[Hpa]) -> Option<String> {
     ))
 }
 
-impl Vpa {
+impl ValidVpa {
     /// Returns true if the policy of any container includes the resource.
     fn controls_any(&self, resource: &str) -> bool {
         let policies = self.vpa.policy.as_ref().map_or(&[][..], |it| &it.container_policies);

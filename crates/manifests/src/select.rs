@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::hpa::{Hpa, metric_name};
+use super::hpa::{ValidHpa, metric_name};
 use super::load::{HpaName, Load, RequestOption, Subject};
 use super::objects::{ManifestFile, Object, Objects};
-use super::recommender::Vpa;
+use super::recommender::ValidVpa;
 use super::target::read_target;
 use super::{AutoscalerKind, DraftError, DraftOptions, Selected};
 use kube_lockstep_scenario::diagnostic::{Diagnostic, Hint};
@@ -144,15 +144,15 @@ impl Values {
 
 /// Finds the autoscalers of loads and requests (`web:cpu`). Colons in names of metrics are kept.
 pub(super) fn find_autoscalers(
-    hpas: &[Hpa],
-    vpas: &[Vpa],
+    hpas: &[ValidHpa],
+    vpas: &[ValidVpa],
     objects: &Objects,
     options: &DraftOptions,
 ) -> Result<Values, DraftError> {
     let (loads, requests) = (options.loads.clone(), options.requests.clone());
     let mut values = Values { loads, requests };
     let known: Vec<HpaName> =
-        hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(Vpa::full_name)).collect();
+        hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(ValidVpa::full_name)).collect();
     let metrics: BTreeSet<&str> =
         hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
     let loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));

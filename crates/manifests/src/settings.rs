@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::group::{Group, Sources, draft_hpas};
-use super::hpa::{Hpa, metric_name, subject_of};
+use super::hpa::{ValidHpa, metric_name, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
 use super::select::among;
@@ -61,9 +61,9 @@ impl Drafts {
             if hpa.hpa.manifest == *manifest {
                 return Ok(hpa.clone());
             }
-            Hpa::read(&replaced(&hpa.object, manifest))
+            ValidHpa::read(&replaced(&hpa.object, manifest))
         });
-        let hpas: Vec<Hpa> = hpas.collect::<Result<_, _>>()?;
+        let hpas: Vec<ValidHpa> = hpas.collect::<Result<_, _>>()?;
         let group = Group { hpas: &hpas, vpa: None };
         let read = Reader { file: read, syntax: Syntax::Flags };
         let sources = Sources { options: &self.options, values: &self.values, read };
@@ -94,7 +94,7 @@ impl Drafts {
         if let Some((_, own)) = own.filter(|_| load.subject.container.is_none()) {
             return Err(without_use(&load.subject, &own.subject));
         }
-        let hpas: Vec<&Hpa> = drafts().flat_map(|draft| &draft.hpas).collect();
+        let hpas: Vec<&ValidHpa> = drafts().flat_map(|draft| &draft.hpas).collect();
         let has_vpa = drafts().any(|draft| draft.has_vpa);
         let error = unused(&load.subject, &hpas, has_vpa, others.is_empty());
         Err(match (self.vpas_left_out.first(), error) {
@@ -130,10 +130,10 @@ fn replaced(object: &Object, manifest: &Value) -> Object {
 }
 
 /// The error of a load that none of these HPAs uses. Each of them can have several settings.
-fn unused(load: &Subject, hpas: &[&Hpa], has_vpa: bool, is_only_setting: bool) -> DraftError {
+fn unused(load: &Subject, hpas: &[&ValidHpa], has_vpa: bool, is_only_setting: bool) -> DraftError {
     let Subject { hpa: only, name, labels, .. } = load;
-    let is_of = |hpa: &&&Hpa| only.as_ref().is_none_or(|only| hpa.name.is(only));
-    let hpas: Vec<&&Hpa> = hpas.iter().filter(is_of).collect();
+    let is_of = |hpa: &&&ValidHpa| only.as_ref().is_none_or(|only| hpa.name.is(only));
+    let hpas: Vec<&&ValidHpa> = hpas.iter().filter(is_of).collect();
     let metrics = || hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
     let same_name = |metric: &&MetricSpec| metric_name(metric) == Some(name);
     let subjects = |metrics: Vec<&MetricSpec>| -> BTreeSet<String> {

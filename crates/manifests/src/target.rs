@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::hpa::Hpa;
+use super::hpa::ValidHpa;
 use super::load::{HpaName, Load, RequestOption};
 use super::objects::Object;
 use super::pods::{PodContainer, Pods};
@@ -131,7 +131,7 @@ pub(super) fn missing_target(
 }
 
 /// A note on a target without a namespace, which is assumed to be in that of the HPA.
-pub(super) fn namespace_note(hpa: &Hpa, target: Option<&Object>) -> Option<String> {
+pub(super) fn namespace_note(hpa: &ValidHpa, target: Option<&Object>) -> Option<String> {
     let namespaces = (hpa.name.namespace.as_ref(), target?.namespace());
     let (one, other) = (&hpa.hpa.name, &hpa.hpa.target.name);
     let kind = &hpa.hpa.target.kind;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Missing;
 use super::load::{HpaName, Load, Subject, whole_bytes};
 use super::pods::Pods;
-use super::recommender::Vpa;
+use super::recommender::ValidVpa;
 use kube_autoscaler_models::api::{
     LabelSelector, MetricIdentifier, MetricSpec, MetricTarget, ObjectMetricSource,
 };
@@ -42,7 +42,7 @@ pub(crate) struct Context<'a> {
     pub hpa_metrics: &'a [MetricSpec],
     pub has_hpa: bool,
     /// The VPA that reads the usage of the containers.
-    pub vpa: Option<&'a Vpa>,
+    pub vpa: Option<&'a ValidVpa>,
     /// True if the manifests contain the target. Otherwise, its containers are assumed.
     pub has_target: bool,
     /// The containers of the target. Empty: they are unknown.

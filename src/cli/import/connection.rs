@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::answer::Answer;
-use super::times::Range;
+use super::times::TimeRange;
 use super::unreachable::{Unreachable, chain, tls_error};
 use super::{AccessArgs, PrometheusArgs};
 use crate::cli::failure::Failure;
@@ -82,7 +82,7 @@ impl<'a> Connection<'a> {
     }
 
     /// Queries a range.
-    pub(super) async fn query(&self, range: Range) -> Result<Answer, Failure> {
+    pub(super) async fn query(&self, range: TimeRange) -> Result<Answer, Failure> {
         let PrometheusArgs { query, step, .. } = self.args;
         let request = self.client.query_range(query, range.from, range.to, step.as_secs_f64());
         let sent = send(request, query.len() > LONG_QUERY).await;

@@ -9,7 +9,7 @@ use super::PrometheusArgs;
 use super::answer::Merged;
 use super::connection::Connection;
 use super::containers;
-use super::times::{self, Range};
+use super::times::{self, TimeRange};
 use crate::cli::exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{show, tell};
@@ -72,7 +72,7 @@ fn exists(path: &Path) -> Failure {
 /// Queries the range, in parts if it has too many values.
 async fn query(
     connection: &Connection<'_>,
-    range: Range,
+    range: TimeRange,
     args: &PrometheusArgs,
 ) -> Result<Merged, Failure> {
     let mut merged = Merged::default();
@@ -97,14 +97,14 @@ fn show_note(note: &str) {
 
 /// The parts of a range, each with at most [`MOST_VALUES`] values. Their values are those of the
 /// whole range.
-fn parts(range: Range, step: u64) -> Vec<Range> {
+fn parts(range: TimeRange, step: u64) -> Vec<TimeRange> {
     let step = i64::try_from(step).unwrap_or(i64::MAX).max(1);
     let length = step.saturating_mul(MOST_VALUES);
     let mut parts = Vec::new();
     let mut from = range.from;
     while from <= range.to {
         let next = from.saturating_add(length);
-        parts.push(Range { from, to: next.saturating_sub(step).min(range.to) });
+        parts.push(TimeRange { from, to: next.saturating_sub(step).min(range.to) });
         from = next;
     }
     parts
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn parts_have_the_values_of_the_whole_range() {
-        let week = Range { from: 1_000_000, to: 1_000_000 + 7 * 86_400 };
+        let week = TimeRange { from: 1_000_000, to: 1_000_000 + 7 * 86_400 };
         let parts = parts(week, 15);
-        let values = |range: &Range| (range.from..=range.to).step_by(15).collect::<Vec<_>>();
+        let values = |range: &TimeRange| (range.from..=range.to).step_by(15).collect::<Vec<_>>();
         let all: Vec<i64> = parts.iter().flat_map(values).collect();
         assert_eq!(all, values(&week));
         assert!(parts.len() == 5 && parts.iter().all(|part| values(part).len() <= 10_000));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_short_range_is_one_query() {
-        let hour = Range { from: 0, to: 3600 };
+        let hour = TimeRange { from: 0, to: 3600 };
         assert_eq!(parts(hour, 15), [hour]);
     }
 }

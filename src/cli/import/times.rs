@@ -12,7 +12,7 @@ const HINT: &str = "for example 2025-05-06T09:00:00Z, '2025-05-06 09:00' with --
 
 /// The times of a range in Unix time, in seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Range {
+pub(super) struct TimeRange {
     pub(super) from: i64,
     pub(super) to: i64,
 }
@@ -27,7 +27,7 @@ pub(super) fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
 }
 
 /// Parses the range. `now` is the current time, in the time zone of times without one.
-pub(super) fn range(from: &str, to: &str, now: &Zoned) -> Result<Range, Failure> {
+pub(super) fn range(from: &str, to: &str, now: &Zoned) -> Result<TimeRange, Failure> {
     let parsed = |flag: &str, text: &str| {
         time(text, now).ok_or_else(|| {
             Failure::usage(format!("{flag}: expected a time, found {text:?}")).hint(HINT)
@@ -44,7 +44,7 @@ pub(super) fn range(from: &str, to: &str, now: &Zoned) -> Result<Range, Failure>
         let what = format!("the range starts at {}, which is in the future", shown(from));
         return Err(Failure::usage(what).hint("check --from and --time-zone"));
     }
-    Ok(Range { from: from.as_second(), to: to.as_second() })
+    Ok(TimeRange { from: from.as_second(), to: to.as_second() })
 }
 
 fn time(text: &str, now: &Zoned) -> Option<Timestamp> {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_range_must_contain_time_in_the_past() {
         let at = |from, to| range(from, to, &now()).map_err(|failure| failure.problem.what);
-        let two_hours = Range { from: 1_762_095_600, to: 1_762_102_800 };
+        let two_hours = TimeRange { from: 1_762_095_600, to: 1_762_102_800 };
         assert_eq!(at("2h ago", "now"), Ok(two_hours));
         assert_eq!(
             at("now", "2h ago").expect_err("reversed"),

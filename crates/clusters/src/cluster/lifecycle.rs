@@ -27,7 +27,7 @@ use crate::cluster::observe::observability::Observability;
 use crate::cluster::observe::{audit_log, watches};
 use crate::cluster::provision::args::DRIVER;
 use crate::cluster::provision::bootstrap::broken;
-use crate::cluster::provision::container::Container;
+use crate::cluster::provision::container::RunningContainer;
 use crate::cluster::provision::custom_controller;
 use crate::cluster::provision::custom_controller::CustomController;
 use crate::cluster::provision::embedded::ControlPlane;
@@ -159,7 +159,7 @@ fn observe(
 impl Access {
     /// The access to a cluster in a container.
     fn to_container(
-        container: &Container,
+        container: &RunningContainer,
         client: Client,
         log: impl AsyncRead + Send + 'static,
     ) -> Access {

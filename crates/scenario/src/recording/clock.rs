@@ -11,16 +11,16 @@ use kube_autoscaler_models::time::Span;
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     /// The recording that begins first.
-    earliest: Option<Range>,
+    earliest: Option<RecordingTimes>,
     /// The end of the time that is covered without interruption from the earliest time on.
-    covered: Option<Range>,
+    covered: Option<RecordingTimes>,
     /// The `start` of the first recording that sets one.
     explicit: Option<Timestamp>,
 }
 
 /// The times of a recording.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Range {
+struct RecordingTimes {
     first: Timestamp,
     last: Timestamp,
     path: String,
@@ -119,8 +119,8 @@ pub struct Used<'r> {
 
 impl Used<'_> {
     /// The times, if they have dates.
-    fn range(&self) -> Option<Range> {
+    fn range(&self) -> Option<RecordingTimes> {
         let Recording { first, last, path, .. } = self.recording;
-        first.is_date().then(|| Range { first: *first, last: *last, path: path.clone() })
+        first.is_date().then(|| RecordingTimes { first: *first, last: *last, path: path.clone() })
     }
 }

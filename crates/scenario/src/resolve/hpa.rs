@@ -27,7 +27,7 @@ use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::rules::Rules;
 
 /// The data of an HPA from its manifest.
-struct Hpa {
+struct ResolvedHpa {
     namespace: Arc<str>,
     name: Arc<str>,
     /// The HPA for the API server. None: the manifest is invalid.
@@ -45,7 +45,7 @@ struct Hpa {
 /// The HPAs of a scenario.
 #[derive(Default)]
 pub(super) struct Hpas {
-    list: Vec<Hpa>,
+    list: Vec<ResolvedHpa>,
     /// The position of each HPA in the file.
     places: Vec<Place>,
 }
@@ -208,7 +208,7 @@ impl Hpas {
     /// The valid HPAs.
     pub(super) fn into_autoscalers(self) -> Vec<Autoscaler> {
         let autoscaler =
-            |hpa: Hpa| Some(Autoscaler { target: hpa.target_index, ..hpa.autoscaler? });
+            |hpa: ResolvedHpa| Some(Autoscaler { target: hpa.target_index, ..hpa.autoscaler? });
         self.list.into_iter().filter_map(autoscaler).collect()
     }
 }
@@ -257,7 +257,7 @@ fn resolve(
     read: Reader<'_>,
     gates: &FeatureGates,
     problems: &mut Problems,
-) -> Option<Hpa> {
+) -> Option<ResolvedHpa> {
     let shaped = versions::shape(at, problems)?;
     let Some(path) = &shaped.typed.file else { return manifest(at, &shaped, gates, problems) };
     if let Some(NodeKind::Map(entries)) = at.node().map(|node| &node.kind)
@@ -345,7 +345,7 @@ fn manifest(
     shaped: &Shaped,
     gates: &FeatureGates,
     problems: &mut Problems,
-) -> Option<Hpa> {
+) -> Option<ResolvedHpa> {
     let (before, typed) = (problems.len(), &shaped.typed);
     required(at, typed, problems);
     if typed.kind.as_deref().is_some_and(|kind| kind != KIND) {
@@ -371,7 +371,7 @@ fn manifest(
         return None;
     }
     let metadata = typed.metadata.as_ref()?;
-    Some(Hpa {
+    Some(ResolvedHpa {
         namespace: metadata.namespace.as_deref().unwrap_or("default").into(),
         name: metadata.name.as_deref()?.into(),
         autoscaler: Some(autoscaler),

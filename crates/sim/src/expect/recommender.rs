@@ -18,8 +18,8 @@ use kube_lockstep_scenario::vpa::{ExpectedVpaCondition, VpaExpectation, VpaScena
 pub fn evaluate(scenario: &VpaScenario, release: VpaRelease, runs: &[Snapshot]) -> Vec<Unmet> {
     let all = scenario.expect.iter().enumerate();
     let applying = all.filter(|(_, expected)| scenario.expects(expected, release));
-    let runs: Vec<Run<'_>> =
-        runs.iter().enumerate().map(|(index, state)| Run { index, state }).collect();
+    let runs: Vec<RecommenderRun<'_>> =
+        runs.iter().enumerate().map(|(index, state)| RecommenderRun { index, state }).collect();
     let unmet = applying.filter_map(|(index, expected)| {
         let Miss { what, tick, values } = unmet(&runs, &expected.when(scenario.until), expected)?;
         let what = match &expected.vpa {
@@ -49,19 +49,19 @@ pub(crate) fn evaluate_with_hpa(
 }
 
 /// A run of the recommender.
-struct Run<'r> {
+struct RecommenderRun<'r> {
     index: usize,
     /// The state after it.
     state: &'r Snapshot,
 }
 
-impl Display for Run<'_> {
+impl Display for RecommenderRun<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tick {} (t={})", self.index + 1, self.state.at)
     }
 }
 
-impl ExpectedTick for Run<'_> {
+impl ExpectedTick for RecommenderRun<'_> {
     type Expectation = VpaExpectation;
 
     fn at(&self) -> Time {

@@ -93,7 +93,7 @@ pub struct FreeTick {
 
 /// The world and the model, side by side, with their common clock.
 #[derive(Clone)]
-struct Lockstep<'a> {
+struct HpaLockstep<'a> {
     scenario: &'a Scenario,
     world: World,
     simulation: Simulation,
@@ -125,12 +125,12 @@ struct Overlap {
     cause: RandomCause,
 }
 
-impl<'a> Lockstep<'a> {
-    fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
-        Lockstep::in_world(World::new(scenario), scenario, rules)
+impl<'a> HpaLockstep<'a> {
+    fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> HpaLockstep<'a> {
+        HpaLockstep::in_world(World::new(scenario), scenario, rules)
     }
 
-    fn in_world(mut world: World, scenario: &'a Arc<Scenario>, rules: Rules) -> Lockstep<'a> {
+    fn in_world(mut world: World, scenario: &'a Arc<Scenario>, rules: Rules) -> HpaLockstep<'a> {
         if !rules.pods.can_be_resized {
             world = world.without_resizes();
         }
@@ -139,7 +139,7 @@ impl<'a> Lockstep<'a> {
         let events = world.api_events(Time::ZERO).into();
         let simulation = Simulation::new(scenario, rules);
         let now = Time::ZERO;
-        let mut lockstep = Lockstep {
+        let mut lockstep = HpaLockstep {
             scenario,
             world,
             simulation,
@@ -544,7 +544,7 @@ fn free_run_with(
 ) -> FreeRun {
     let mut world = World::new(scenario);
     world.keep_serving_changes();
-    let mut run = Lockstep::in_world(world, scenario, rules);
+    let mut run = HpaLockstep::in_world(world, scenario, rules);
     let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, model::NAME, release);
     let mut ticks = Vec::new();
@@ -760,7 +760,7 @@ fn ahead<'k>(
         session.close()?;
         return Ok(Ahead::Again(None));
     }
-    let mut run = Lockstep::new(scenario, Rules::of(release));
+    let mut run = HpaLockstep::new(scenario, Rules::of(release));
     let mut under_way = VecDeque::new();
     let mut as_predicted = true;
     loop {
@@ -829,7 +829,7 @@ fn step_by_step<'k>(
     if updater.is_some() {
         world.keep_pod_decisions();
     }
-    let mut run = Lockstep::in_world(world, scenario, Rules::of(release));
+    let mut run = HpaLockstep::in_world(world, scenario, Rules::of(release));
     let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
     let mut recommender = recommender.transpose()?;
     let mut vpa = match &mut recommender {

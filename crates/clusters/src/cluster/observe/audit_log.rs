@@ -39,7 +39,7 @@ pub(crate) const OBSERVABILITY: Observability = Observability {
 /// Reads the log to its end, and dispatches the actions of the controller.
 pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpin) {
     read_events(log, |event| {
-        let event: Event = match event {
+        let event: AuditEvent = match event {
             Ok(event) => event,
             // Without this line, reconciles can't be distinguished.
             Err(why) => return dispatcher.mark_incomplete(why),
@@ -58,7 +58,7 @@ pub(crate) async fn read(dispatcher: Arc<Dispatcher>, log: impl AsyncRead + Unpi
 /// Reads the log to its end. A line that can't be parsed is an error.
 pub(crate) async fn read_events(
     log: impl AsyncRead + Unpin,
-    mut found: impl FnMut(Result<Event, String>),
+    mut found: impl FnMut(Result<AuditEvent, String>),
 ) {
     let mut lines = BufReader::new(log).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -79,7 +79,7 @@ pub(crate) async fn read_events(
 /// An `audit.k8s.io/v1` Event, with the fields that are used.
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Event {
+pub(crate) struct AuditEvent {
     pub verb: String,
     pub(crate) object_ref: Option<ObjectRef>,
     #[serde(default)]
@@ -114,7 +114,7 @@ fn has_replicas(resource: &str) -> bool {
     BUILT_IN.iter().any(|kind| kind.group_resource() == resource)
 }
 
-impl Event {
+impl AuditEvent {
     /// The message of a request that was forbidden.
     fn forbidden(&self) -> Option<String> {
         let message = || self.response_status.message.as_ref().unwrap_or(&self.verb).clone();
@@ -232,7 +232,7 @@ mod tests {
                 "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z",
                 "stageTimestamp": "2026-01-02T03:04:05.000002Z",
             });
-            serde_json::from_value::<Event>(event).expect("an event").action()
+            serde_json::from_value::<AuditEvent>(event).expect("an event").action()
         }
     }
 

@@ -66,7 +66,7 @@ pub(crate) struct Spec {
 }
 
 /// A running container, which is removed when this is dropped.
-pub(crate) struct Container {
+pub(crate) struct RunningContainer {
     name: Arc<str>,
     docker: Docker,
     inner: Option<ContainerAsync<GenericImage>>,
@@ -136,7 +136,7 @@ impl Program {
     }
 }
 
-impl Container {
+impl RunningContainer {
     /// Starts a container. Also returns its standard output.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl Container {
     pub(crate) async fn start(
         name: &Arc<str>,
         spec: &Spec,
-    ) -> Result<(Container, DuplexStream), EngineError> {
+    ) -> Result<(RunningContainer, DuplexStream), EngineError> {
         let docker = connect(name).await?;
         let unique_name = unique_name();
         let broken = |why: String| broken(name, &why, "");
@@ -153,7 +153,7 @@ impl Container {
         let guard = guard.map_err(|error| broken(format!("no guard can be started: {error}")))?;
         let inner = request(spec, &unique_name).start().await;
         let inner = inner.map_err(|error| broken(format!("Docker: {}", docker_message(&error))))?;
-        let mut container = Container {
+        let mut container = RunningContainer {
             name: name.clone(),
             docker,
             inner: Some(inner),
@@ -305,7 +305,7 @@ impl Container {
     }
 }
 
-impl Drop for Container {
+impl Drop for RunningContainer {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         let _entered = self.runtime.enter();

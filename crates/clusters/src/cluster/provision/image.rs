@@ -18,7 +18,7 @@ use crate::cluster::provision::args::{
     ADMIN, DRIVER, Files, User, api_server_args, controller_manager_args, etcd_args,
 };
 use crate::cluster::provision::bootstrap::{Bootstrap, StartError, broken, last_lines};
-use crate::cluster::provision::container::{Container, HELD, Program, Spec};
+use crate::cluster::provision::container::{HELD, Program, RunningContainer, Spec};
 use crate::cluster::provision::docker::{chain, connect, docker_message, has_image, split};
 use crate::cluster::provision::process::GO_ENVIRONMENT;
 use crate::cluster::settings::Settings;
@@ -101,7 +101,7 @@ pub(crate) struct ImageControlPlane {
     /// A client of the health endpoint of the kube-controller-manager.
     controllers: Client,
     controller_manager: Option<Program>,
-    container: Container,
+    container: RunningContainer,
 }
 
 impl ImageControlPlane {
@@ -123,7 +123,7 @@ impl ImageControlPlane {
         let files = Files { folder: Path::new(FOLDER), server: &inside, authority: &authority };
         let spec = spec(image, &files, settings);
         let spec = spec.map_err(|error| failed("no certificates", &error))?;
-        let (container, log) = Container::start(name, &spec).await?;
+        let (container, log) = RunningContainer::start(name, &spec).await?;
         let client = async |port: u16, user: User| {
             let server = format!("https://127.0.0.1:{}", container.port(port));
             let config = Files { server: &server, ..files }.kubeconfig(user);
@@ -151,7 +151,7 @@ impl ImageControlPlane {
     }
 
     /// Its container.
-    pub(crate) fn container(&self) -> &Container {
+    pub(crate) fn container(&self) -> &RunningContainer {
         &self.container
     }
 

@@ -16,7 +16,7 @@ use crate::cluster::access::client;
 use crate::cluster::access::local_address::is_own;
 use crate::cluster::provision::args::audit_policy;
 use crate::cluster::provision::bootstrap::{broken, is_ok};
-use crate::cluster::provision::container::{Container, HELD, Spec};
+use crate::cluster::provision::container::{HELD, RunningContainer, Spec};
 use crate::cluster::provision::docker;
 use crate::cluster::settings::{Settings, flags, gates};
 use crate::cluster::timeouts::{HEALTH_POLL_INTERVAL, K3S_READY_TIMEOUT};
@@ -103,7 +103,7 @@ fn spec(image: &str, settings: &Settings, routes: bool) -> Spec {
 
 /// k3s in a container.
 pub(crate) struct K3s {
-    container: Container,
+    container: RunningContainer,
 }
 
 impl K3s {
@@ -119,7 +119,7 @@ impl K3s {
         // In a virtual machine, containers can reach this machine only by a host name.
         let routes = docker::gateway(name).await?.is_some_and(is_own);
         let spec = spec(image, settings, routes);
-        let (container, log) = Container::start(name, &spec).await?;
+        let (container, log) = RunningContainer::start(name, &spec).await?;
         let deadline = Instant::now() + K3S_READY_TIMEOUT;
         let wait = async || {
             container.check()?;
@@ -149,7 +149,7 @@ impl K3s {
     }
 
     /// Its container.
-    pub(crate) fn container(&self) -> &Container {
+    pub(crate) fn container(&self) -> &RunningContainer {
         &self.container
     }
 

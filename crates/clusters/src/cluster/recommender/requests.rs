@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::io::AsyncRead;
 
 use crate::cluster::observe::audit_log;
-use crate::cluster::observe::audit_log::Event;
+use crate::cluster::observe::audit_log::AuditEvent;
 use crate::cluster::observe::dispatch::Dispatcher;
 use kube_autoscaler_models::vpa::{
     Checkpoint, CheckpointSpec, CheckpointStatus, ObjectName, Tolerances, Write,
@@ -41,12 +41,12 @@ pub(super) async fn read_log(
     .await;
 }
 
-fn namespace(event: &Event) -> Option<&str> {
+fn namespace(event: &AuditEvent) -> Option<&str> {
     event.object_ref.as_ref()?.namespace.as_deref()
 }
 
 /// The write of a request, if it is one.
-fn observed(event: &Event) -> Option<ObservedWrite> {
+fn observed(event: &AuditEvent) -> Option<ObservedWrite> {
     let of = event.object_ref.as_ref()?;
     let is_new = event.verb == "create";
     let object = &event.response_object;

@@ -128,7 +128,7 @@ pub(super) struct Open<'a> {
     /// In seconds of Unix time.
     start: i64,
     flags: &'a BTreeMap<String, String>,
-    apply: Vec<Change<'a>>,
+    apply: Vec<SentChange<'a>>,
     history: Vec<History<'a>>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Open<'a> {
             scenario,
             start: start.at.unix(),
             flags,
-            apply: start.objects.iter().map(Change::from).collect(),
+            apply: start.objects.iter().map(SentChange::from).collect(),
             history: start.history.iter().map(History::from).collect(),
         }
     }
@@ -152,20 +152,20 @@ impl<'a> Open<'a> {
 /// Changes, then the time until the end of the step.
 #[derive(Serialize)]
 pub(super) struct Step<'a> {
-    apply: Vec<Change<'a>>,
+    apply: Vec<SentChange<'a>>,
     until: Time,
 }
 
 impl<'a> Step<'a> {
     pub(super) fn new(changes: &'a [ClusterChange], until: Time) -> Step<'a> {
-        Step { apply: changes.iter().map(Change::from).collect(), until }
+        Step { apply: changes.iter().map(SentChange::from).collect(), until }
     }
 }
 
 /// A change of the cluster: objects of the API, and the responses of other servers.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Change<'a> {
+enum SentChange<'a> {
     SetVpa(&'a VerticalPodAutoscaler),
     DeleteVpa(&'a ObjectName),
     SetPod(PodObject<'a>),
@@ -179,26 +179,26 @@ enum Change<'a> {
     Restart {},
 }
 
-impl<'a> From<&'a ClusterChange> for Change<'a> {
-    fn from(change: &'a ClusterChange) -> Change<'a> {
+impl<'a> From<&'a ClusterChange> for SentChange<'a> {
+    fn from(change: &'a ClusterChange) -> SentChange<'a> {
         match change {
-            ClusterChange::SetVpa(vpa) => Change::SetVpa(vpa),
-            ClusterChange::DeleteVpa(name) => Change::DeleteVpa(name),
-            ClusterChange::SetPod(pod) => Change::SetPod(pod.into()),
-            ClusterChange::DeletePod(name) => Change::DeletePod(name),
-            ClusterChange::SetCheckpoint(checkpoint) => Change::SetCheckpoint(checkpoint),
-            ClusterChange::DeleteCheckpoint(name) => Change::DeleteCheckpoint(name),
-            ClusterChange::SetTarget(target) => Change::SetTarget(target.into()),
-            ClusterChange::DeleteTarget(target) => Change::DeleteTarget(target.into()),
-            ClusterChange::Evict(oom) => Change::Event(oom.into()),
+            ClusterChange::SetVpa(vpa) => SentChange::SetVpa(vpa),
+            ClusterChange::DeleteVpa(name) => SentChange::DeleteVpa(name),
+            ClusterChange::SetPod(pod) => SentChange::SetPod(pod.into()),
+            ClusterChange::DeletePod(name) => SentChange::DeletePod(name),
+            ClusterChange::SetCheckpoint(checkpoint) => SentChange::SetCheckpoint(checkpoint),
+            ClusterChange::DeleteCheckpoint(name) => SentChange::DeleteCheckpoint(name),
+            ClusterChange::SetTarget(target) => SentChange::SetTarget(target.into()),
+            ClusterChange::DeleteTarget(target) => SentChange::DeleteTarget(target.into()),
+            ClusterChange::Evict(oom) => SentChange::Event(oom.into()),
             ClusterChange::SetMetrics(Ok(items)) => {
                 let items = items.iter().map(MetricsItem::from);
-                Change::SetMetrics(MetricsResponse::Items(items.collect()))
+                SentChange::SetMetrics(MetricsResponse::Items(items.collect()))
             }
             ClusterChange::SetMetrics(Err(error)) => {
-                Change::SetMetrics(MetricsResponse::Error(error))
+                SentChange::SetMetrics(MetricsResponse::Error(error))
             }
-            ClusterChange::Restart => Change::Restart {},
+            ClusterChange::Restart => SentChange::Restart {},
         }
     }
 }

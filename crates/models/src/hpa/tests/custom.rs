@@ -56,27 +56,27 @@ fn series(values: &[&str]) -> SeriesAnswer {
     SeriesAnswer { series: values.iter().enumerate().map(series).collect(), error: None }
 }
 
-/// A world with one metric.
-fn world(metric: MetricSpec, replicas: i32) -> World {
-    World::of(spec(1, 100, vec![metric]), replicas, ready("1"))
+/// A test with one metric.
+fn test(metric: MetricSpec, replicas: i32) -> HpaTest {
+    HpaTest::of(spec(1, 100, vec![metric]), replicas, ready("1"))
 }
 
-fn with_queue(metric: MetricSpec, replicas: i32, values: &[&str]) -> World {
-    let mut world = world(metric, replicas);
-    world.custom.externals.insert("queue".into(), series(values));
-    world
+fn with_queue(metric: MetricSpec, replicas: i32, values: &[&str]) -> HpaTest {
+    let mut test = test(metric, replicas);
+    test.custom.externals.insert("queue".into(), series(values));
+    test
 }
 
-fn with_ingress(metric: MetricSpec, replicas: i32, values: &[&str]) -> World {
-    let mut world = world(metric, replicas);
+fn with_ingress(metric: MetricSpec, replicas: i32, values: &[&str]) -> HpaTest {
+    let mut test = test(metric, replicas);
     let key = ("rps".into(), "Ingress.networking.k8s.io".into(), "main".into());
-    world.custom.objects.insert(key, series(values));
-    world
+    test.custom.objects.insert(key, series(values));
+    test
 }
 
-/// A world with these values of its pods, in order. None: the pod has no value.
-fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> World {
-    let mut world = world(metric, i32::try_from(values.len()).unwrap());
+/// A test with these values of its pods, in order. None: the pod has no value.
+fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> HpaTest {
+    let mut test = test(metric, i32::try_from(values.len()).unwrap());
     let value = |(index, value): (usize, &Option<&str>)| {
         Some(PodMetricValue {
             name: format!("web-{index:05}").into(),
@@ -88,13 +88,13 @@ fn with_pods(metric: MetricSpec, values: &[Option<&str>]) -> World {
     };
     let values = values.iter().enumerate().filter_map(value).collect();
     let answer = PodsMetricAnswer { values, ..PodsMetricAnswer::default() };
-    world.custom.pods.insert("rps".into(), answer);
-    world
+    test.custom.pods.insert("rps".into(), answer);
+    test
 }
 
 /// The proposal of the first tick, and the value in the status.
-fn computed(world: &mut World) -> (i32, String) {
-    let decision = world.first();
+fn computed(test: &mut HpaTest) -> (i32, String) {
+    let decision = test.first();
     let proposal = decision.derivation.metrics[0].proposal.unwrap();
     let write = decision.observation.status_write().unwrap();
     let current = match &write.status.current_metrics[0] {
@@ -108,8 +108,8 @@ fn computed(world: &mut World) -> (i32, String) {
     (proposal, value.unwrap().to_string())
 }
 
-fn message(world: &World) -> &str {
-    let conditions = &world.hpa.as_ref().unwrap().status.conditions;
+fn message(test: &HpaTest) -> &str {
+    let conditions = &test.hpa.as_ref().unwrap().status.conditions;
     let condition = conditions.iter().find(|it| it.type_ == ConditionType::ScalingActive);
     condition.unwrap().message.as_str()
 }
@@ -140,7 +140,7 @@ fn pods_metrics_are_averaged_and_missing_values_filled_in() {
 
 #[test]
 fn a_pods_metric_without_values_fails() {
-    let mut unknown = world(pods("100"), 2);
+    let mut unknown = test(pods("100"), 2);
     unknown.run(0);
     let text = "unable to get metric rps: unable to fetch metrics from custom metrics API: the \
                 server could not find the metric rps for pods";
@@ -156,24 +156,24 @@ fn a_pods_metric_without_values_fails() {
 
 #[test]
 fn a_metric_selector_is_part_of_the_query_and_defaults_to_everything() {
-    let mut world = with_queue(external(value("1")), 1, &["3", "4"]);
-    world.edit_spec(|spec| {
+    let mut test = with_queue(external(value("1")), 1, &["3", "4"]);
+    test.edit_spec(|spec| {
         let match_labels = [("queue".to_owned(), "q1".to_owned())].into();
         let selector = LabelSelector { match_labels, match_expressions: Vec::new() };
         let name = "queue".into();
         let metric = MetricIdentifier { name, selector: Some(selector) };
         spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
     });
-    assert_eq!(computed(&mut world), (4, "4".to_owned()));
-    let read = world.last().observation.actions().nth(1).unwrap();
+    assert_eq!(computed(&mut test), (4, "4".to_owned()));
+    let read = test.last().observation.actions().nth(1).unwrap();
     let ControllerAction::ExternalMetric { metric_selector, answer, .. } = read else {
         panic!("{read:?}");
     };
     assert_eq!((&**metric_selector, answer), ("queue=q1", &Ok(Items { items: 1 })));
     let name = "external metric queue(&LabelSelector{MatchLabels:map[string]string{queue: q1,},\
                 MatchExpressions:[]LabelSelectorRequirement{},})";
-    assert!(message(&world).ends_with(name), "{}", message(&world));
-    assert_eq!(world.events()[0].1, format!("New size: 4; reason: {name} above target"));
+    assert!(message(&test).ends_with(name), "{}", message(&test));
+    assert_eq!(test.events()[0].1, format!("New size: 4; reason: {name} above target"));
     let mut all = with_queue(external(value("1")), 1, &["3", "4"]);
     assert_eq!(computed(&mut all), (7, "7".to_owned()));
     assert!(message(&all).ends_with("external metric queue(nil)"));
@@ -181,29 +181,29 @@ fn a_metric_selector_is_part_of_the_query_and_defaults_to_everything() {
 
 #[test]
 fn an_invalid_metric_selector_fails() {
-    let mut world = with_queue(external(value("1")), 1, &["3"]);
-    world.edit_spec(|spec| {
+    let mut test = with_queue(external(value("1")), 1, &["3"]);
+    test.edit_spec(|spec| {
         let match_labels = [("queue".to_owned(), "!".to_owned())].into();
         let selector = LabelSelector { match_labels, match_expressions: Vec::new() };
         let metric = MetricIdentifier { name: "queue".into(), selector: Some(selector) };
         spec.metrics[0].external.as_mut().unwrap().metric = Arc::new(metric);
     });
-    world.run(0);
-    assert_eq!(world.last().observation.reads().count(), 1);
-    assert!(world.events()[0].1.starts_with("values[0][queue]: Invalid value: \"!\": a valid"));
+    test.run(0);
+    assert_eq!(test.last().observation.reads().count(), 1);
+    assert!(test.events()[0].1.starts_with("values[0][queue]: Invalid value: \"!\": a valid"));
     let wrapped = "invalid metrics (1 invalid out of 1), first error is: failed to get queue \
                    external metric value: failed to get external metric queue: values[0][queue]";
-    assert!(world.events()[1].1.starts_with(wrapped), "{}", world.events()[1].1);
+    assert!(test.events()[1].1.starts_with(wrapped), "{}", test.events()[1].1);
 }
 
 #[test]
 fn an_objects_value_scales_the_ready_pods() {
-    let mut world = with_ingress(object(value("100")), 3, &["250"]);
-    world.surplus = 1;
-    world.kinds[0].terminating = true;
-    assert_eq!(computed(&mut world), (10, "250".to_owned()));
-    assert!(message(&world).ends_with("a replica count from Ingress metric rps"));
-    let read = world.last().observation.actions().nth(1).unwrap();
+    let mut test = with_ingress(object(value("100")), 3, &["250"]);
+    test.surplus = 1;
+    test.kinds[0].terminating = true;
+    assert_eq!(computed(&mut test), (10, "250".to_owned()));
+    assert!(message(&test).ends_with("a replica count from Ingress metric rps"));
+    let read = test.last().observation.actions().nth(1).unwrap();
     assert_eq!(
         read,
         &ControllerAction::ObjectMetric {
@@ -222,11 +222,11 @@ fn an_objects_value_scales_the_ready_pods() {
 
 #[test]
 fn an_objects_average_value_counts_the_pods_of_the_status() {
-    let mut world = with_ingress(object(average_value("100")), 10, &["1100"]);
-    world.scale.status_replicas = 11;
+    let mut test = with_ingress(object(average_value("100")), 10, &["1100"]);
+    test.scale.status_replicas = 11;
     // The value is on target, so the existing pods become the desired replicas.
-    assert_eq!(computed(&mut world), (11, "100".to_owned()));
-    assert!(message(&world).ends_with("a replica count from external metric rps(nil)"));
+    assert_eq!(computed(&mut test), (11, "100".to_owned()));
+    assert!(message(&test).ends_with("a replica count from external metric rps(nil)"));
     let mut off = with_ingress(object(average_value("100")), 10, &["1099"]);
     assert_eq!(computed(&mut off), (10, "109900m".to_owned()));
     let mut far = with_ingress(object(average_value("100")), 10, &["1201"]);
@@ -246,7 +246,7 @@ fn object_metrics_require_one_series_and_a_target_of_their_type() {
     assert_eq!(two.events()[0], ("FailedGetObjectMetric".to_owned(), error.to_owned()));
     let wrapped = "failed to get object metric value: ";
     assert!(two.events()[1].1.ends_with(&format!("{wrapped}{error}")));
-    let mut average = world(object(average_value("100")), 3);
+    let mut average = test(object(average_value("100")), 3);
     average.run(0);
     assert!(average.events()[1].1.contains(
         "failed to get object metric value: failed to get rps object metric: unable to get metric \
@@ -271,10 +271,10 @@ fn metrics_are_read_in_the_hpas_namespace() {
         name: "kube-system".into(),
         api_version: Some("v1".to_owned()),
     });
-    let mut world = world(metric, 1);
+    let mut test = test(metric, 1);
     let key = ("rps".into(), "Namespace".into(), "default".into());
-    world.custom.objects.insert(key, series(&["2"]));
-    assert_eq!(computed(&mut world).0, 2);
+    test.custom.objects.insert(key, series(&["2"]));
+    assert_eq!(computed(&mut test).0, 2);
 }
 
 #[test]
@@ -305,48 +305,48 @@ fn sums_of_external_metrics_may_be_negative() {
 fn an_average_over_no_pods_scales_to_zero() {
     for (total, proposal) in [("5", 5), ("0", 0)] {
         for metric in [external(average_value("1")), object(average_value("1"))] {
-            let mut world = with_queue(metric, 3, &[total]);
+            let mut test = with_queue(metric, 3, &[total]);
             let key = ("rps".into(), "Ingress.networking.k8s.io".into(), "main".into());
-            world.custom.objects.insert(key, series(&[total]));
-            world.scale.status_replicas = 0;
+            test.custom.objects.insert(key, series(&[total]));
+            test.scale.status_replicas = 0;
             let value = "-9223372036854775808m".to_owned();
-            assert_eq!(computed(&mut world), (proposal, value));
+            assert_eq!(computed(&mut test), (proposal, value));
         }
     }
 }
 
 #[test]
 fn an_external_metric_without_series_fails() {
-    let mut world = with_queue(external(average_value("1")), 2, &[]);
-    world.run(0);
+    let mut test = with_queue(external(average_value("1")), 2, &[]);
+    test.run(0);
     let error = "unable to get external metric default/queue/nil: no metrics returned from \
                  external metrics API";
-    assert_eq!(world.events()[0], ("FailedGetExternalMetric".to_owned(), error.to_owned()));
+    assert_eq!(test.events()[0], ("FailedGetExternalMetric".to_owned(), error.to_owned()));
     let wrapped = "failed to get queue external metric value: failed to get queue external \
                    metric: ";
-    assert!(world.events()[1].1.ends_with(&format!("{wrapped}{error}")));
+    assert!(test.events()[1].1.ends_with(&format!("{wrapped}{error}")));
 }
 
 #[test]
 fn two_failing_metrics_of_three_block_scaling_down() {
     let metrics = vec![pods("1"), external(value("1")), object(value("1"))];
-    let mut world = World::of(spec(1, 100, metrics), 2, ready("1"));
-    world.custom.externals.insert("queue".into(), series(&["3"]));
+    let mut test = HpaTest::of(spec(1, 100, metrics), 2, ready("1"));
+    test.custom.externals.insert("queue".into(), series(&["3"]));
     // The remaining metric scales up: it applies, and the error is still reported.
-    world.run(0);
-    assert_eq!(world.scales(), [(0, 4)]);
-    assert_eq!(world.last().derivation.proposal, Some(6));
-    let reasons: Vec<String> = world.events().into_iter().map(|(reason, _)| reason).collect();
+    test.run(0);
+    assert_eq!(test.scales(), [(0, 4)]);
+    assert_eq!(test.last().derivation.proposal, Some(6));
+    let reasons: Vec<String> = test.events().into_iter().map(|(reason, _)| reason).collect();
     assert_eq!(reasons, ["FailedGetPodsMetric", "FailedGetObjectMetric", "SuccessfulRescale"]);
-    let error = world.last().observation.errors().next().unwrap().to_string();
+    let error = test.last().observation.errors().next().unwrap().to_string();
     assert!(error.starts_with("invalid metrics (2 invalid out of 3), first error is: failed to"));
-    let write = world.last().observation.status_write().unwrap();
+    let write = test.last().observation.status_write().unwrap();
     assert_eq!(write.status.current_metrics[0], MetricStatus::Empty {});
     assert!(matches!(write.status.current_metrics[1], MetricStatus::External { .. }));
     // The remaining metric scales down: it does not apply.
-    world.custom.externals.insert("queue".into(), series(&["100m"]));
-    world.run(15);
-    assert_eq!(world.condition(ConditionType::ScalingActive), Some((false, "FailedGetPodsMetric")));
+    test.custom.externals.insert("queue".into(), series(&["100m"]));
+    test.run(15);
+    assert_eq!(test.condition(ConditionType::ScalingActive), Some((false, "FailedGetPodsMetric")));
 }
 
 #[test]
@@ -357,21 +357,21 @@ fn an_hpa_scales_to_zero_and_back() {
         gates
     };
     let metrics = vec![external(value("10"))];
-    let mut world = World::with_gates(spec(0, 100, metrics), 2, ready("1"), gates(true));
-    world.custom.externals.insert("queue".into(), series(&["0"]));
-    world.run(315);
-    assert_eq!(world.scales(), [(315, 0)]);
-    assert_eq!(world.condition(ConditionType::ScaledToZero), Some((true, "ScaledToZero")));
+    let mut test = HpaTest::with_gates(spec(0, 100, metrics), 2, ready("1"), gates(true));
+    test.custom.externals.insert("queue".into(), series(&["0"]));
+    test.run(315);
+    assert_eq!(test.scales(), [(315, 0)]);
+    assert_eq!(test.condition(ConditionType::ScaledToZero), Some((true, "ScaledToZero")));
     // From zero replicas, no tolerance applies and no pod is required.
-    world.custom.externals.insert("queue".into(), series(&["1"]));
-    world.run(330);
-    assert_eq!(world.scales(), [(315, 0), (330, 1)]);
+    test.custom.externals.insert("queue".into(), series(&["1"]));
+    test.run(330);
+    assert_eq!(test.scales(), [(315, 0), (330, 1)]);
 }
 
 #[test]
 fn each_metric_type_is_explained() {
-    let explained = |world: &mut World| {
-        let derivation = &world.first().derivation;
+    let explained = |test: &mut HpaTest| {
+        let derivation = &test.first().derivation;
         (derivation.summary(), derivation.explain().join(" "))
     };
     let (summary, text) = explained(&mut with_queue(external(value("30")), 2, &["60", "30"]));

@@ -24,7 +24,7 @@ use crate::time::{Span, Time};
 
 /// The state of a pod.
 #[derive(Clone, Debug)]
-pub(super) struct PodState {
+pub(super) struct TestPod {
     phase: PodPhase,
     start_time: Option<Time>,
     ready: Option<(ConditionStatus, Time)>,
@@ -34,9 +34,9 @@ pub(super) struct PodState {
 }
 
 /// A pod that has been ready for an hour, with this usage.
-pub(super) fn ready(usage: &'static str) -> PodState {
+pub(super) fn ready(usage: &'static str) -> TestPod {
     let hour_ago = Time::from_secs(-3600);
-    PodState {
+    TestPod {
         phase: PodPhase::Running,
         start_time: Some(hour_ago),
         ready: Some((ConditionStatus::True, hour_ago)),
@@ -45,7 +45,7 @@ pub(super) fn ready(usage: &'static str) -> PodState {
     }
 }
 
-pub(super) struct World {
+pub(super) struct HpaTest {
     pub controller: Controller,
     pub key: Arc<str>,
     pub hpa: Option<Hpa>,
@@ -53,7 +53,7 @@ pub(super) struct World {
     pub request: Option<&'static str>,
     pub resource: &'static str,
     /// The states of the pods. The last state applies to all further pods.
-    pub kinds: Vec<PodState>,
+    pub kinds: Vec<TestPod>,
     /// The number of pods above the replicas of the scale.
     pub surplus: usize,
     pub(super) metrics_at: Option<Time>,
@@ -135,23 +135,23 @@ pub(super) fn labels(app: &str) -> Labels {
     Arc::new([("app".to_owned(), app.to_owned())].into())
 }
 
-impl World {
+impl HpaTest {
     /// An HPA on cpu with a target in percent, created at t=0; pods request 1 cpu.
-    pub(super) fn new(replicas: i32, min: i32, max: i32, percent: i32, kind: PodState) -> World {
-        World::of(spec(min, max, vec![resource("cpu", utilization(percent))]), replicas, kind)
+    pub(super) fn new(replicas: i32, min: i32, max: i32, percent: i32, kind: TestPod) -> HpaTest {
+        HpaTest::of(spec(min, max, vec![resource("cpu", utilization(percent))]), replicas, kind)
     }
 
-    pub(super) fn of(spec: HpaSpec, replicas: i32, kind: PodState) -> World {
-        World::with_gates(spec, replicas, kind, FeatureGates::default())
+    pub(super) fn of(spec: HpaSpec, replicas: i32, kind: TestPod) -> HpaTest {
+        HpaTest::with_gates(spec, replicas, kind, FeatureGates::default())
     }
 
     pub(super) fn with_gates(
         spec: HpaSpec,
         replicas: i32,
-        kind: PodState,
+        kind: TestPod,
         gates: FeatureGates,
-    ) -> World {
-        let mut world = World {
+    ) -> HpaTest {
+        let mut test = HpaTest {
             controller: Controller::new(Rules::default(), Flags::default(), gates),
             key: "default/web".into(),
             hpa: None,
@@ -174,8 +174,8 @@ impl World {
             update_status: None,
             decisions: Vec::new(),
         };
-        world.create(spec, Time::ZERO);
-        world
+        test.create(spec, Time::ZERO);
+        test
     }
 
     pub(super) fn create(&mut self, spec: HpaSpec, now: Time) {
@@ -191,7 +191,7 @@ impl World {
         self.controller.hpa_added(&self.key, now);
     }
 
-    pub(super) fn behavior(mut self, behavior: Behavior) -> World {
+    pub(super) fn behavior(mut self, behavior: Behavior) -> HpaTest {
         self.edit_spec(|spec| spec.behavior = Some(behavior));
         self
     }
@@ -256,7 +256,7 @@ impl World {
     }
 
     /// Runs the reconciles that are due up to a time in seconds.
-    pub(super) fn run(&mut self, until: i64) -> &mut World {
+    pub(super) fn run(&mut self, until: i64) -> &mut HpaTest {
         let until = Time::from_secs(until);
         while let Some(due) = self.controller.next_sync().filter(|due| *due <= until) {
             self.step(due);
@@ -264,7 +264,7 @@ impl World {
         self
     }
 
-    /// Reconciles the key that is due. Only the HPA of this world exists.
+    /// Reconciles the key that is due. Only the HPA of this test exists.
     fn step(&mut self, now: Time) {
         let due = self.controller.due().map(|(_, key)| key);
         let (pods, metrics) = self.pods(now);

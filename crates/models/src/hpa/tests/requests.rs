@@ -28,9 +28,9 @@ fn container(name: &str, request: &str, sidecar: bool) -> Container {
 
 /// The utilization in the first tick, with one pod that uses 1 cpu; or the event's message.
 fn utilization_of(metric: MetricSpec, pod: PodSpec, gates: FeatureGates) -> Result<i32, String> {
-    let mut world = World::with_gates(spec(1, 10, vec![metric]), 1, ready("1"), gates);
-    world.pod_spec = Some(pod);
-    let decision = world.first();
+    let mut test = HpaTest::with_gates(spec(1, 10, vec![metric]), 1, ready("1"), gates);
+    test.pod_spec = Some(pod);
+    let decision = test.first();
     let usage = decision.derivation.metrics[0].usage.and_then(|usage| usage.utilization);
     usage.ok_or_else(|| decision.observation.events().next().unwrap().message.to_string())
 }
@@ -47,10 +47,10 @@ fn container_metrics_count_one_container() {
     };
     let metric = || of("app", utilization(50));
     assert_eq!(utilization_of(metric(), app(), FeatureGates::default()), Ok(50));
-    let mut world = World::of(spec(1, 10, vec![metric()]), 1, ready("2"));
-    world.pod_spec = Some(app());
-    world.run(0);
-    let write = world.last().observation.status_write().unwrap();
+    let mut test = HpaTest::of(spec(1, 10, vec![metric()]), 1, ready("2"));
+    test.pod_spec = Some(app());
+    test.run(0);
+    let write = test.last().observation.status_write().unwrap();
     assert_eq!(
         write.status.current_metrics,
         [MetricStatus::ContainerResource {
@@ -66,17 +66,17 @@ fn container_metrics_count_one_container() {
         }]
     );
     let name = "cpu container resource utilization (percentage of request)";
-    assert_eq!(world.events()[0].1, format!("New size: 2; reason: {name} above target"));
+    assert_eq!(test.events()[0].1, format!("New size: 2; reason: {name} above target"));
 }
 
 #[test]
 fn an_absent_container_fails_the_metric() {
-    let mut world = World::of(spec(1, 10, vec![of("db", utilization(50))]), 1, ready("1"));
-    world.run(0);
+    let mut test = HpaTest::of(spec(1, 10, vec![of("db", utilization(50))]), 1, ready("1"));
+    test.run(0);
     // No pod has metrics of the container.
     let error = "failed to get cpu utilization: did not receive metrics for targeted pods (pods \
                  might be unready)";
-    let events = world.events();
+    let events = test.events();
     assert_eq!(events[0], ("FailedGetContainerResourceMetric".to_owned(), error.to_owned()));
     assert!(events[1].1.ends_with(&format!("failed to get db container metric value: {error}")));
     // The container has metrics, but is not in the pod.
