@@ -421,8 +421,8 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
     let (id, line) = (draft.name.clone(), draft.line);
     // The user never sees the text of a draft, so its line numbers are left out.
     let notes = |reading_notes: &[Diagnostic]| {
-        let reading_notes = reading_notes.iter().map(|note| note.what.clone());
-        draft.notes.iter().cloned().chain(reading_notes).map(Diagnostic::new).collect()
+        let reading_notes = reading_notes.iter().map(|note| Diagnostic::new(&*note.what));
+        draft.notes.iter().cloned().chain(reading_notes).collect()
     };
     Ok(match scenario {
         AnyScenario::Hpa(scenario) => {

@@ -287,7 +287,7 @@ pub(super) fn draft_hpas(
         name: first.name.to_string(),
         file: first.object.file.clone(),
         line: first.object.node.line,
-        notes,
+        notes: notes.into_iter().map(Diagnostic::from).collect(),
         manifest_notes: group.manifest_notes(target, target_notes),
         missing,
         fields: fields_of(group, options, workload, metrics, until),

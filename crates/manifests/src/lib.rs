@@ -109,7 +109,7 @@ pub struct Draft {
     /// The line of the autoscaler in its file, from 1.
     pub line: usize,
     /// Assumptions that a reader should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Diagnostic>,
     /// Assumptions about the manifest of the target.
     pub manifest_notes: Vec<Diagnostic>,
     /// Values that the prediction depends on, and that neither manifests nor options contain.
@@ -228,6 +228,19 @@ pub fn draft_with_settings(
     drafts
 }
 
+/// The names of the objects that no draft uses. `used`: the indices of the others that one uses.
+fn ignored_objects(
+    objects: &Objects,
+    options: &DraftOptions,
+    used: &BTreeSet<usize>,
+) -> Vec<String> {
+    let others = objects.others.iter().enumerate();
+    let others = others.filter(|(index, _)| !used.contains(index)).map(|(_, it)| it);
+    let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
+    let named = |object: &Object| format!("{} {}", object.kind(), object.name());
+    unsupported.chain(others).map(|object| named(object).trim_end().to_owned()).collect()
+}
+
 /// Drafts the scenarios of all valid objects.
 fn draft_objects(
     objects: &Objects,
@@ -263,7 +276,8 @@ fn draft_objects(
         let Some(mut draft) = invalid.note(draft_hpas(&group, target, sources))? else {
             continue;
         };
-        draft.notes.extend(left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa)));
+        let note = left_out.iter().find_map(|vpa| recommender::left_out(vpa, hpa));
+        draft.notes.extend(note.map(Diagnostic::from));
         list.push(draft);
     }
     if groups.is_empty() && !vpas.is_empty() {
@@ -283,18 +297,13 @@ fn draft_objects(
         let Some(mut draft) = draft else { continue };
         let separate = recommender::why_predicted_alone(vpa, &predicted, &vpas);
         let note = separate.or_else(|| recommender::hpa_left_out(vpa, &all_hpas));
-        draft.notes.extend(note);
+        draft.notes.extend(note.map(Diagnostic::from));
         list.push(draft);
     }
     list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));
     check_containers_of_all(&list, &values)?;
     note_on_repeated_totals(&mut list, &values.loads);
-    let others = objects.others.iter().enumerate();
-    let others = others.filter(|(index, _)| !used_objects.contains(index)).map(|(_, it)| it);
-    let unsupported = objects.vpas.iter().filter(|_| options.vpas == Selected::Unsupported);
-    let ignored = unsupported.chain(others);
-    let named = |object: &Object| format!("{} {}", object.kind(), object.name());
-    let ignored = ignored.map(|object| named(object).trim_end().to_owned()).collect();
+    let ignored = ignored_objects(objects, options, &used_objects);
     let (options, others) = (options.clone(), objects.others.clone());
     let vpas_left_out = left_out.iter().map(|vpa| vpa.full_name().to_string()).collect();
     Ok(Drafts { list, ignored, options, values, others, vpas_left_out })
@@ -341,7 +350,7 @@ fn note_on_repeated_totals(list: &mut [Draft], loads: &[Load]) {
             subject = load.subject,
         );
         if let Some(first) = list.iter_mut().find(|draft| uses(&&**draft)) {
-            first.notes.push(note);
+            first.notes.push(note.into());
         }
     }
 }

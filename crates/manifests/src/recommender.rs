@@ -12,6 +12,7 @@ use super::usage::examples;
 use super::{AutoscalerKind, Draft, DraftError};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ResourcePolicy, ScalingMode, UpdateMode};
+use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::node::Node;
@@ -241,7 +242,7 @@ pub(crate) fn draft_vpa(
         name: vpa.full_name().to_string(),
         file: vpa.object.file.clone(),
         line: vpa.object.node.line,
-        notes,
+        notes: notes.into_iter().map(Diagnostic::from).collect(),
         manifest_notes: Vec::new(),
         missing,
         fields,

@@ -364,6 +364,10 @@ fn usage(drafts: &Drafts) -> Vec<String> {
     drafts.list.iter().map(|draft| draft.fields["metrics"]["resource"][0].to_string()).collect()
 }
 
+fn note_texts(notes: &[Diagnostic]) -> Vec<String> {
+    notes.iter().map(|note| note.what.clone()).collect()
+}
+
 /// The notes on the manifest of the first target.
 fn notes_of(drafts: &Drafts) -> String {
     drafts.list[0].manifest_notes.iter().map(|note| format!("{}\n", note.what)).collect()
@@ -680,7 +684,7 @@ fn a_load_of_a_container_replaces_that_of_the_pods() {
     let usage = list.iter().map(|draft| draft.to_yaml().contains("perPod: 400m"));
     assert_eq!(usage.collect::<Vec<_>>(), [false, true]);
     let note = "container app has the load of --load cpu/app, not that of --load cpu";
-    assert!(list[0].notes.contains(&note.to_owned()), "{:?}", list[0].notes);
+    assert!(note_texts(&list[0].notes).contains(&note.to_owned()), "{:?}", list[0].notes);
 }
 
 const AVERAGE: &str = "{type: AverageValue, averageValue: 100Mi}";
@@ -748,7 +752,7 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
         let list = drafts(&[hpa, vpa, DEPLOYMENT], &loads).list;
         let kinds: Vec<AutoscalerKind> = list.iter().map(|draft| draft.kind).collect();
         assert_eq!(kinds, [AutoscalerKind::Vpa]);
-        list[0].notes.iter().any(|note| note.contains("HPA web scales the same pods on cpu"))
+        list[0].notes.iter().any(|note| note.what.contains("HPA web scales the same pods on cpu"))
     };
     assert!(note(VPA, HPA));
     let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
@@ -762,7 +766,7 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
     let files = [file(HPA), file(&elsewhere), file(DEPLOYMENT)];
     let loads = DraftOptions { replicas: Some(2), ..options(&["cpu=300m", "memory=200Mi"]) };
     let list = draft(&files, &loads, &no_files).expect("valid manifests").list;
-    assert_eq!(list[1].notes, [THE_PODS_KEEP_THEIR_REQUESTS]);
+    assert_eq!(note_texts(&list[1].notes), [THE_PODS_KEEP_THEIR_REQUESTS]);
 }
 
 #[test]
@@ -773,7 +777,9 @@ fn several_policies_of_one_container_have_a_note() {
             .map(|mode| format!("    - {{containerName: app, mode: '{mode}'}}\n"))
             .collect();
         let vpa = format!("{VPA}  resourcePolicy:\n    containerPolicies:\n{}", list.concat());
-        drafts(&[&vpa, DEPLOYMENT], &options(&["cpu=300m", "memory=200Mi"])).list[0].notes.clone()
+        note_texts(
+            &drafts(&[&vpa, DEPLOYMENT], &options(&["cpu=300m", "memory=200Mi"])).list[0].notes,
+        )
     };
     let repeated = "`containerPolicies` contains several policies of app; the VPA uses the first";
     assert_eq!(policies(&["Auto", "Off", "Auto"]), [repeated, THE_PODS_KEEP_THEIR_REQUESTS]);
@@ -796,7 +802,10 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     let (draft, scenario) = joint(VPA, DEPLOYMENT);
     assert_eq!(draft.until(), Span::from_mins(24 * 60));
     assert!(
-        draft.notes.iter().any(|note| note.starts_with("the HPA and VPA web-vpa are predicted"))
+        draft
+            .notes
+            .iter()
+            .any(|note| note.what.starts_with("the HPA and VPA web-vpa are predicted"))
     );
     let with = scenario.vpa.expect("the scenario has a VPA");
     assert_eq!(with.recommender.vpas[0].metadata.name.name, "web-vpa".into());
@@ -822,7 +831,7 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     assert_eq!(drafts(&[HPA, VPA, &sidecar], &loads).list.len(), 1);
     let list = drafts(&[HPA, VPA, &sidecar], &all).list;
     let note = "the load of memory names no container, so container app uses all of it";
-    assert!(list[0].notes.iter().any(|it| it.starts_with(note)), "{:?}", list[0].notes);
+    assert!(list[0].notes.iter().any(|it| it.what.starts_with(note)), "{:?}", list[0].notes);
 }
 
 #[test]
@@ -836,8 +845,9 @@ fn a_vpa_that_is_predicted_separately_from_the_hpa_has_a_note_with_the_reason() 
         let kinds: Vec<AutoscalerKind> = list.iter().map(|draft| draft.kind).collect();
         assert_eq!(kinds[0], AutoscalerKind::Hpa);
         assert_eq!(kinds[1..], vec![AutoscalerKind::Vpa; vpas.len()]);
-        let is_reason = |note: &&String| note.contains("predicted separately");
-        let notes = list[1..].iter().map(|draft| draft.notes.iter().find(is_reason).cloned());
+        let is_reason = |note: &String| note.contains("predicted separately");
+        let notes =
+            list[1..].iter().map(|draft| note_texts(&draft.notes).into_iter().find(is_reason));
         notes.collect::<Vec<Option<String>>>()
     };
     let off = format!("{VPA}  updatePolicy: {{updateMode: 'Off'}}\n");
@@ -869,7 +879,7 @@ fn with_a_vpa_a_pod_has_the_requests_and_the_limit_of_its_containers() {
     let text = list[0].to_yaml();
     assert!(text.contains("load: \"20\", limit: \"1\""), "{text}");
     let note = "and the other containers use nothing; instead of the total, set a load";
-    assert!(list[0].notes.iter().any(|it| it.contains(note)), "{:?}", list[0].notes);
+    assert!(list[0].notes.iter().any(|it| it.what.contains(note)), "{:?}", list[0].notes);
 }
 
 #[test]
@@ -905,7 +915,7 @@ fn errors_of_vpas_have_their_position() {
     );
     let (draft, scenario) = vpa_scenario(&[&gated, DEPLOYMENT], &options(&["cpu=1", "memory=1Gi"]));
     assert!(scenario.parsed_flags.per_vpa_config);
-    assert!(draft.notes[0].contains("feature gate PerVPAConfig"), "{:?}", draft.notes);
+    assert!(draft.notes[0].what.contains("feature gate PerVPAConfig"), "{:?}", draft.notes);
 }
 
 #[test]
@@ -914,7 +924,7 @@ fn a_boost_of_starting_pods_is_left_out_with_a_note() {
     let policies = "resourcePolicy: {containerPolicies: [{containerName: app";
     let boosted = format!("{VPA}  {boost}\n  {policies}, {boost}}}]}}\n");
     let (draft, _) = vpa_scenario(&[&boosted, DEPLOYMENT], &options(&["cpu=1", "memory=1Gi"]));
-    assert!(draft.notes[0].contains("feature gate CPUStartupBoost"), "{:?}", draft.notes);
+    assert!(draft.notes[0].what.contains("feature gate CPUStartupBoost"), "{:?}", draft.notes);
     assert!(!draft.to_yaml().contains("startupBoost"));
     let malformed = boosted.replace("Factor, factor", "Quantity, factor");
     let error = error(&[&malformed, DEPLOYMENT], &options(&[]));
@@ -997,7 +1007,8 @@ fn a_target_in_another_namespace_is_named() {
 
 #[test]
 fn a_constant_load_of_each_pod_above_the_target_is_noted() {
-    let notes = |load: &str| drafts(&[HPA, DEPLOYMENT], &options(&[load])).list[0].notes.clone();
+    let notes =
+        |load: &str| note_texts(&drafts(&[HPA, DEPLOYMENT], &options(&[load])).list[0].notes);
     let found = notes("cpu=90%");
     let [note] = found.as_slice() else { panic!("one note: {found:?}") };
     assert!(note.starts_with("each pod uses 90% of its cpu request however many pods"), "{note}");
@@ -1055,7 +1066,7 @@ fn the_pods_of_a_daemon_set_depend_on_the_nodes() {
     let expected = "DaemonSet web runs one pod per node, and the manifests do not contain the \
                     number of nodes, so the scenario has 1 pod; set the number of pods with \
                     --replicas";
-    assert_eq!(drafts.list[0].notes, [expected, THE_PODS_KEEP_THEIR_REQUESTS]);
+    assert_eq!(note_texts(&drafts.list[0].notes), [expected, THE_PODS_KEEP_THEIR_REQUESTS]);
 }
 
 /// Another container of the pods.
@@ -1150,7 +1161,8 @@ fn the_status_of_a_cluster_is_ignored_with_a_note() {
         let draft = drafts(texts, &DraftOptions { loads, ..DraftOptions::default() });
         let Draft { notes, manifest_notes, .. } = draft.list[0].clone();
         let manifest_notes = manifest_notes.into_iter().map(|note| note.what);
-        notes.into_iter().chain(manifest_notes).filter(|it| it.contains("the status of")).collect()
+        let notes = notes.into_iter().map(|note| note.what);
+        notes.chain(manifest_notes).filter(|it| it.contains("the status of")).collect()
     };
     let hpa =
         format!("{HPA}status: {{currentReplicas: 3, desiredReplicas: 5, currentMetrics: []}}\n");
@@ -1250,7 +1262,7 @@ fn only_the_container_of_a_metric_has_an_example_of_a_request() {
 fn a_note_on_a_load_of_one_container_names_it() {
     let two = format!("{DEPLOYMENT}{PROXY}");
     let note = |hpa: &str, load: &str| {
-        let notes = drafts(&[hpa, &two], &options(&[load])).list[0].notes.clone();
+        let notes = note_texts(&drafts(&[hpa, &two], &options(&[load])).list[0].notes);
         assert_eq!(notes.len(), 1, "{notes:?}");
         notes[0].clone()
     };
