@@ -32,6 +32,25 @@ impl FlagValues {
     }
 }
 
+/// The form of a flag's value in files.
+enum ValueForm {
+    PositiveDuration,
+    Duration,
+    Number,
+    Count,
+}
+
+impl ValueForm {
+    fn new(flag: Flag) -> ValueForm {
+        match Flags::default().get(flag) {
+            FlagValue::Duration(_) if flag == Flag::SyncPeriod => ValueForm::PositiveDuration,
+            FlagValue::Duration(_) => ValueForm::Duration,
+            FlagValue::Number(_) => ValueForm::Number,
+            FlagValue::Count(_) => ValueForm::Count,
+        }
+    }
+}
+
 impl Serialize for FlagValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let json = |value: &FlagValue| match value {
@@ -68,16 +87,13 @@ impl<'de> Deserialize<'de> for FlagValues {
                 f.write_str("a map of flags")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FlagValues, A::Error> {
-                let default = Flags::default();
                 let mut values = BTreeMap::new();
                 while let Some(Name(flag)) = map.next_key()? {
-                    let value = match default.get(flag) {
-                        FlagValue::Duration(_) if flag == Flag::SyncPeriod => {
-                            map.next_value::<Positive>()?.0.into()
-                        }
-                        FlagValue::Duration(_) => map.next_value::<NotNegative>()?.0.into(),
-                        FlagValue::Number(_) => map.next_value::<f64>()?.into(),
-                        FlagValue::Count(_) => map.next_value::<i32>()?.into(),
+                    let value = match ValueForm::new(flag) {
+                        ValueForm::PositiveDuration => map.next_value::<Positive>()?.0.into(),
+                        ValueForm::Duration => map.next_value::<NotNegative>()?.0.into(),
+                        ValueForm::Number => map.next_value::<f64>()?.into(),
+                        ValueForm::Count => map.next_value::<i32>()?.into(),
                     };
                     values.insert(flag, value);
                 }
@@ -94,13 +110,11 @@ impl JsonSchema for FlagValues {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut field = |flag: Flag| {
-            let mut schema = match Flags::default().get(flag) {
-                FlagValue::Duration(_) if flag == Flag::SyncPeriod => {
-                    generator.subschema_for::<As<PositiveDuration>>()
-                }
-                FlagValue::Duration(_) => generator.subschema_for::<As<Duration>>(),
-                FlagValue::Number(_) => json_schema!({ "type": "number", "minimum": 0 }),
-                FlagValue::Count(_) => json_schema!({ "type": "integer", "minimum": 1 }),
+            let mut schema = match ValueForm::new(flag) {
+                ValueForm::PositiveDuration => generator.subschema_for::<As<PositiveDuration>>(),
+                ValueForm::Duration => generator.subschema_for::<As<Duration>>(),
+                ValueForm::Number => json_schema!({ "type": "number", "minimum": 0 }),
+                ValueForm::Count => json_schema!({ "type": "integer", "minimum": 1 }),
             };
             schema.insert("description".to_owned(), flag.description().into());
             (flag.name().to_owned(), schema.to_value())
