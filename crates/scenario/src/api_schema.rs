@@ -32,7 +32,7 @@ use regex_lite::Regex;
 
 pub(crate) use self::custom_resource::{Checked, check_vpa};
 pub use self::decoding::ApiObject;
-use crate::decode::{fraction, number_hint, shape_hint};
+use crate::decode::{Wanted, fraction, number_hint, shape_hint};
 use crate::diagnostic::Hint;
 use crate::node::{Node, NodeKind, Scalar};
 use crate::text::{AnyQuantity, Form};
@@ -228,7 +228,7 @@ fn type_hint(node: &Node, kind: &str) -> Option<Hint> {
         (Some(Scalar::Text(text)), "int32" | "int64") => number_hint(text, true),
         (Some(Scalar::Int(_) | Scalar::Float(_)), "int32") => Some(int32_hint()),
         (Some(_), "string") => Some("put the value in quotes".into()),
-        (_, kind) if kind.starts_with("[]") => shape_hint("a list", node),
+        (_, kind) if kind.starts_with("[]") => shape_hint(Wanted::List, node),
         _ => None,
     }
 }

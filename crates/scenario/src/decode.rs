@@ -26,18 +26,13 @@ use super::forms::FormCheck;
 use super::hints;
 use super::known_fields::{KnownFields, Refused};
 use super::node::{Key, Node, NodeKind, Scalar, shorten};
-use super::raw::MANIFEST;
+use super::podset::PodSet;
+use super::text::Form;
 use crate::diagnostic::{Diagnostic, Hint, Kind};
 use kube_autoscaler_models::tagged::visit_variant;
 
-/// The expected form of `during`.
-const DURING: &str = "a request of the controller, for example {after: getScale}";
-
 /// The type of `metricMissing`, as serde knows it.
-const METRIC_OF_PODS_TYPE: &str = "MetricOfPods";
-
-/// The expected form of `metricMissing`.
-const METRIC_OF_PODS: &str = "{metric: …, pods: …}";
+const METRIC_OF_PODS: &str = "MetricOfPods";
 
 /// The meaning of `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +116,7 @@ impl serde::de::Error for Diagnostic {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Diagnostic {
-        Diagnostic::new(format!("expected {}, found {found}", describe(expected)))
+        Diagnostic::new(format!("expected {}, found {found}", describe(expected).0))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Diagnostic {
@@ -176,18 +171,40 @@ fn out_of_range(number: &str, expected: &dyn Expected) -> Diagnostic {
     Diagnostic::new(format!("{number} is out of range: expected {range}"))
 }
 
-/// Describes serde's expectation in the terms of the file.
-fn describe(expected: &dyn Expected) -> String {
+/// The value that a type expects, for hints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Bool,
+    Number {
+        /// True if only whole numbers are expected.
+        whole: bool,
+    },
+    Text,
+    List,
+    /// A map of any fields.
+    Map,
+    /// A struct or an enum, by the name that serde knows.
+    Type(&'static str),
+    /// A text of a form, by its name.
+    Form(&'static str),
+    Other,
+}
+
+/// Describes serde's expectation in the terms of the file. Only serde's own texts are read.
+fn describe(expected: &dyn Expected) -> (String, Wanted) {
     let text = expected.to_string();
-    match text.as_str() {
-        "i32" | "i64" | "u16" | "u32" | "u64" | "usize" => "a whole number".to_owned(),
-        "f64" => "a number".to_owned(),
-        "a string" | "string" | "string or map" => "text".to_owned(),
-        "a boolean" => "true or false".to_owned(),
-        "a sequence" => "a list".to_owned(),
-        _ if text.starts_with("variant of enum") => "one of the known values".to_owned(),
-        _ => text,
-    }
+    let (text, wanted) = match text.as_str() {
+        "i32" | "i64" | "u16" | "u32" | "u64" | "usize" => {
+            ("a whole number", Wanted::Number { whole: true })
+        }
+        "f64" => ("a number", Wanted::Number { whole: false }),
+        "a string" | "string" | "string or map" => ("text", Wanted::Text),
+        "a boolean" => ("true or false", Wanted::Bool),
+        "a sequence" => ("a list", Wanted::List),
+        _ if text.starts_with("variant of enum") => ("one of the known values", Wanted::Other),
+        _ => return (text, Wanted::Other),
+    };
+    (text.to_owned(), wanted)
 }
 
 /// The probable meaning of a text where a number is expected. Percentages are whole numbers in the
@@ -211,45 +228,45 @@ pub fn fraction(percent: &str) -> Option<String> {
 
 /// The probable meaning of a value of another shape: a scalar in place of a map that contains it,
 /// or one element in place of a list.
-pub(super) fn shape_hint(expected: &str, node: &Node) -> Option<Hint> {
+pub(super) fn shape_hint(wanted: Wanted, node: &Node) -> Option<Hint> {
     let Some(scalar) = node.scalar() else {
-        if expected.starts_with("a set of pods")
+        if wanted == Wanted::Form(PodSet::NAME)
             && let Some((_, metric)) = node.entry("metric")
         {
             return Some(Hint::Similar(match metric.scalar() {
                 Some(Scalar::Text(name @ ("cpu" | "memory"))) => {
                     format!("resourceMissing: {{pods: …, resource: {name}}}")
                 }
-                _ => format!("metricMissing: {METRIC_OF_PODS}"),
+                _ => "metricMissing: {metric: …, pods: …}".to_owned(),
             }));
         }
-        let hint = match node.kind {
-            NodeKind::Map(_) if expected == "text" && node.entry("message").is_some() => {
+        let hint = match (&node.kind, wanted) {
+            (NodeKind::Map(_), Wanted::Text) if node.entry("message").is_some() => {
                 "write only the message, as text"
             }
-            NodeKind::Map(_) if expected == "a list" => {
+            (NodeKind::Map(_), Wanted::List) => {
                 "write a list with one element as `[{…}]`, or begin the element with `- `"
             }
-            NodeKind::List(_) if expected.ends_with("(a map)") => "remove the `- ` or the brackets",
+            (NodeKind::List(_), Wanted::Map | Wanted::Type(_)) => "remove the `- ` or the brackets",
             _ => return None,
         };
         return Some(hint.into());
     };
-    if expected == METRIC_OF_PODS {
-        return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".into());
-    }
-    let map = match (expected, scalar) {
-        (MANIFEST, Scalar::Text(path)) => format!("{{file: {path}}}"),
-        ("a workload (a map)", Scalar::Int(replicas)) => format!("{{replicas: {replicas}}}"),
-        ("a container (a map)", Scalar::Text(name)) => format!("{{name: {name}}}"),
-        ("a map, for example {pending: 2s, ready: 10s}", Scalar::Text(after)) => {
-            format!("{{ready: {after}}}")
+    let map = match (wanted, scalar) {
+        (Wanted::Type("AnyManifest"), Scalar::Text(path)) => format!("{{file: {path}}}"),
+        (Wanted::Type(METRIC_OF_PODS), _) => {
+            return Some("to remove pods from metrics.k8s.io, use `metricsMissing`".into());
         }
-        (DURING, Scalar::Text(request)) => format!("{{after: {request}}}"),
-        ("{code: …, reason: …, message: …}", Scalar::Int(code)) => {
+        (Wanted::Type("Workload"), Scalar::Int(replicas)) => format!("{{replicas: {replicas}}}"),
+        (Wanted::Type("Container"), Scalar::Text(name)) => format!("{{name: {name}}}"),
+        (Wanted::Type("StartupFields"), Scalar::Text(after)) => format!("{{ready: {after}}}"),
+        (Wanted::Type("DuringReconcile"), Scalar::Text(request)) => {
+            format!("{{after: {request}}}")
+        }
+        (Wanted::Type("ErrorAnswer"), Scalar::Int(code)) => {
             format!("{{code: {code}, message: \"…\"}}")
         }
-        ("a list", Scalar::Text(text)) => format!("[{text}]"),
+        (Wanted::List, Scalar::Text(text)) => format!("[{text}]"),
         _ => return None,
     };
     Some(Hint::Meant(map))
@@ -264,21 +281,20 @@ struct Decoder<'n> {
 }
 
 impl<'n> Decoder<'n> {
-    fn mismatch(&self, expected: &dyn Expected) -> Diagnostic {
-        let expected = describe(expected);
-        let hint = match self.node.scalar() {
-            Some(Scalar::Null) => Some("a value is missing after the colon".into()),
-            Some(Scalar::Text(text)) if expected == "true or false" => match text {
+    fn mismatch(&self, expected: &dyn Expected, wanted: Wanted) -> Diagnostic {
+        let (expected, found) = describe(expected);
+        let wanted = if found == Wanted::Other { wanted } else { found };
+        let hint = match (self.node.scalar(), wanted) {
+            (Some(Scalar::Null), _) => Some("a value is missing after the colon".into()),
+            (Some(Scalar::Text(text)), Wanted::Bool) => match text {
                 "true" | "false" => Some("remove the quotes".into()),
                 "yes" | "on" | "Yes" | "On" => Some(Hint::Similar("true".to_owned())),
                 "no" | "off" | "No" | "Off" => Some(Hint::Similar("false".to_owned())),
                 _ => None,
             },
-            Some(Scalar::Text(text)) if expected.ends_with("number") => {
-                number_hint(text, expected == "a whole number")
-            }
-            Some(_) if expected == "text" => Some("put the value in quotes".into()),
-            _ => shape_hint(&expected, self.node),
+            (Some(Scalar::Text(text)), Wanted::Number { whole }) => number_hint(text, whole),
+            (Some(_), Wanted::Text) => Some("put the value in quotes".into()),
+            _ => shape_hint(wanted, self.node),
         };
         let what = format!("expected {expected}, found {}", self.node.describe());
         Diagnostic::new(what).with_hint(hint).at_node(self.node)
@@ -339,7 +355,7 @@ macro_rules! numbers {
                     };
                     self.with_position(Err(out_of_range(text, &visitor)))
                 }
-                _ => Err(self.mismatch(&visitor)),
+                _ => Err(self.mismatch(&visitor, Wanted::Other)),
             }
         }
     )*};
@@ -365,7 +381,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     fn deserialize_bool<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match self.node.scalar() {
             Some(Scalar::Bool(value)) => self.with_position(visitor.visit_bool(value)),
-            _ => Err(self.mismatch(&visitor)),
+            _ => Err(self.mismatch(&visitor, Wanted::Other)),
         }
     }
 
@@ -378,7 +394,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         match self.node.scalar() {
             Some(Scalar::Int(number)) => self.with_position(visitor.visit_f64(number as f64)),
             Some(Scalar::Float(number)) => self.with_position(visitor.visit_f64(number)),
-            _ => Err(self.mismatch(&visitor)),
+            _ => Err(self.mismatch(&visitor, Wanted::Other)),
         }
     }
 
@@ -389,7 +405,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     fn deserialize_str<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match self.node.scalar() {
             Some(Scalar::Text(text)) => self.with_position(visitor.visit_str(text)),
-            _ => Err(self.mismatch(&visitor)),
+            _ => Err(self.mismatch(&visitor, Wanted::Other)),
         }
     }
 
@@ -420,7 +436,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
                     self.text(form, text, visitor)
                 }
                 NodeKind::Map(entries) if form.or_map => self.map(entries, None, visitor),
-                _ => Err(self.mismatch(&visitor)),
+                _ => Err(self.mismatch(&visitor, Wanted::Form(name))),
             };
         }
         self.with_position(visitor.visit_newtype_struct(self))
@@ -429,14 +445,18 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
     fn deserialize_seq<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
             NodeKind::List(items) => self.list(items, visitor),
-            NodeKind::Scalar { .. } | NodeKind::Map(_) => Err(self.mismatch(&visitor)),
+            NodeKind::Scalar { .. } | NodeKind::Map(_) => {
+                Err(self.mismatch(&visitor, Wanted::Other))
+            }
         }
     }
 
     fn deserialize_map<V: Visitor<'n>>(self, visitor: V) -> Result<V::Value, Diagnostic> {
         match &self.node.kind {
             NodeKind::Map(entries) => self.map(entries, None, visitor),
-            NodeKind::Scalar { .. } | NodeKind::List(_) => Err(self.mismatch(&visitor)),
+            NodeKind::Scalar { .. } | NodeKind::List(_) => {
+                Err(self.mismatch(&visitor, Wanted::Map))
+            }
         }
     }
 
@@ -446,10 +466,12 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Diagnostic> {
-        let NodeKind::Map(entries) = &self.node.kind else { return Err(self.mismatch(&visitor)) };
+        let NodeKind::Map(entries) = &self.node.kind else {
+            return Err(self.mismatch(&visitor, Wanted::Type(name)));
+        };
         let known = KnownFields::in_type(name, self.autoscalers).map(|known| (known, fields));
         let result = self.map(entries, known, visitor);
-        if name == METRIC_OF_PODS_TYPE {
+        if name == METRIC_OF_PODS {
             return result.map_err(|problem| in_metric_missing(problem, self.node));
         }
         result
@@ -469,7 +491,7 @@ impl<'n> Deserializer<'n> for Decoder<'n> {
                 let variant: StrDeserializer<'_, Diagnostic> = StrDeserializer::new(text);
                 self.with_position(visitor.visit_enum(variant))
             }
-            _ => Err(self.mismatch(&visitor)),
+            _ => Err(self.mismatch(&visitor, Wanted::Other)),
         }
     }
 

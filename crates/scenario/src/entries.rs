@@ -53,21 +53,33 @@ impl<'de, V: Deserialize<'de>> Entries<V> {
         deserializer: D,
         expected: &'static str,
     ) -> Result<Entries<V>, D::Error> {
-        struct Map<V>(&'static str, PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Map<V> {
-            type Value = Entries<V>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.0)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<V>, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
+        deserializer.deserialize_map(AnyFields(expected, PhantomData))
+    }
+
+    /// Reads a map like [`Entries::read`]. `type_name` is its type for the decoder's hints.
+    pub(crate) fn read_type<D: Deserializer<'de>>(
+        deserializer: D,
+        type_name: &'static str,
+        expected: &'static str,
+    ) -> Result<Entries<V>, D::Error> {
+        deserializer.deserialize_struct(type_name, &[], AnyFields(expected, PhantomData))
+    }
+}
+
+/// Visits a map of any fields, with its description in messages.
+struct AnyFields<V>(&'static str, PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for AnyFields<V> {
+    type Value = Entries<V>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<V>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
         }
-        deserializer.deserialize_map(Map(expected, PhantomData))
+        Ok(Entries(entries))
     }
 }
 

@@ -209,16 +209,15 @@ impl ScenarioReleases {
     }
 }
 
-/// The expected form of `hpa`.
-pub(crate) const MANIFEST: &str = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
-
 /// Any map: the manifest is checked separately.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AnyManifest(pub Value);
 
 impl<'de> Deserialize<'de> for AnyManifest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnyManifest, D::Error> {
-        Entries::<Value>::read(deserializer, MANIFEST).map(object).map(AnyManifest)
+        let expected = "a HorizontalPodAutoscaler, or {file: …} with the path of one";
+        let entries = Entries::<Value>::read_type(deserializer, "AnyManifest", expected);
+        entries.map(object).map(AnyManifest)
     }
 }
 
