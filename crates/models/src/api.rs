@@ -41,7 +41,7 @@ pub struct Hpa {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HpaSpec {
-    /// The target.
+    /// The object whose scale subresource the controller reads and writes.
     pub scale_target_ref: CrossVersionObjectReference,
     /// The lower limit; the API server's default is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +158,7 @@ pub struct ContainerResourceMetricSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodsMetricSource {
-    /// The metric.
+    /// The name of the metric, and the selector of its series.
     pub metric: Arc<MetricIdentifier>,
     /// The target of the metric.
     pub target: MetricTarget,
@@ -168,9 +168,9 @@ pub struct PodsMetricSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectMetricSource {
-    /// The object.
+    /// The object that the metric describes, in the namespace of the HPA.
     pub described_object: Arc<CrossVersionObjectReference>,
-    /// The metric.
+    /// The name of the metric, and the selector of its series.
     pub metric: Arc<MetricIdentifier>,
     /// The target of the metric.
     pub target: MetricTarget,
@@ -180,7 +180,7 @@ pub struct ObjectMetricSource {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExternalMetricSource {
-    /// The metric.
+    /// The name of the metric, and the selector of its series.
     pub metric: Arc<MetricIdentifier>,
     /// The target of the metric.
     pub target: MetricTarget,
@@ -232,7 +232,7 @@ pub struct ResourceMetricSource {
     pub target: MetricTarget,
 }
 
-/// A metric's target.
+/// The value that the controller scales a metric to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MetricTarget {
@@ -408,7 +408,7 @@ pub enum MetricStatus {
 pub struct ResourceMetricStatus {
     /// `cpu` or `memory`.
     pub name: Arc<str>,
-    /// The value.
+    /// The values at the last reconcile that read the metric.
     pub current: MetricValueStatus,
 }
 
@@ -420,7 +420,7 @@ pub struct ContainerResourceMetricStatus {
     pub name: Arc<str>,
     /// The container's name.
     pub container: Arc<str>,
-    /// The value.
+    /// The values at the last reconcile that read the metric.
     pub current: MetricValueStatus,
 }
 
@@ -428,9 +428,9 @@ pub struct ContainerResourceMetricStatus {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodsMetricStatus {
-    /// The metric.
+    /// The name of the metric, and the selector of its series.
     pub metric: Arc<MetricIdentifier>,
-    /// The value.
+    /// The values at the last reconcile that read the metric.
     pub current: MetricValueStatus,
 }
 
@@ -438,11 +438,11 @@ pub struct PodsMetricStatus {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectMetricStatus {
-    /// The metric.
+    /// The name of the metric, and the selector of its series.
     pub metric: Arc<MetricIdentifier>,
-    /// The object.
+    /// The object that the metric describes, in the namespace of the HPA.
     pub described_object: Arc<CrossVersionObjectReference>,
-    /// The value.
+    /// The values at the last reconcile that read the metric.
     pub current: MetricValueStatus,
 }
 
@@ -450,9 +450,9 @@ pub struct ObjectMetricStatus {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExternalMetricStatus {
-    /// The metric.
+    /// The name of the metric, and the selector of its series.
     pub metric: Arc<MetricIdentifier>,
-    /// The value.
+    /// The values at the last reconcile that read the metric.
     pub current: MetricValueStatus,
 }
 
@@ -851,7 +851,7 @@ pub struct PodMetricValue {
     pub name: Arc<str>,
     /// The pod's labels, by which the API filters.
     pub labels: Labels,
-    /// The value.
+    /// The value of the sample, as the metrics API sends it.
     pub value: Quantity,
     /// The time of the sample, in whole seconds.
     pub timestamp: Time,
@@ -866,7 +866,7 @@ pub struct Series {
     /// Labels of the series, by which the API filters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The value.
+    /// The value of the sample, as the metrics API sends it.
     pub value: Quantity,
     /// The time of the sample, in whole seconds.
     pub timestamp: Time,
@@ -886,7 +886,7 @@ pub struct CustomMetrics {
     pub externals: BTreeMap<Arc<str>, SeriesAnswer>,
 }
 
-/// A metric of pods.
+/// The answer of the custom metrics API to a query of a metric of pods.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PodsMetricAnswer {
     /// Labels of the series. A metric selector that does not match them finds nothing.
@@ -900,7 +900,7 @@ pub struct PodsMetricAnswer {
 /// A metric of an object, or an external metric.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SeriesAnswer {
-    /// The series.
+    /// The series that the API has, before the selector of the query.
     pub series: Vec<Series>,
     /// The error that the API returns instead of series.
     pub error: Option<ApiError>,

@@ -114,9 +114,9 @@ flags! {
 /// The value of a flag. `Display` writes it as the command line accepts it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum FlagValue {
-    /// A duration.
+    /// A duration, in Go's format on the command line.
     Duration(Span),
-    /// A number.
+    /// A number that may have a fraction, such as a tolerance of 0.1.
     Number(f64),
     /// A whole number.
     Count(i32),

@@ -143,7 +143,7 @@ pub mod rfc3339 {
 }
 
 impl Span {
-    /// Zero.
+    /// No time.
     pub const ZERO: Span = Span(0);
 
     /// A span of whole seconds.

@@ -55,7 +55,7 @@ pub struct Derivation {
     pub stabilization: Option<Stabilization>,
     /// The effect of policies and limits.
     pub limits: Option<Limits>,
-    /// The desired replicas.
+    /// The replicas that the reconcile wants after all limits: `status.desiredReplicas`.
     pub desired_replicas: i32,
     /// True if the replicas were changed.
     pub rescaled: bool,
@@ -142,7 +142,7 @@ pub struct MetricDerivation {
     pub name: Arc<str>,
     /// The source of the metric.
     pub source: Source,
-    /// The target.
+    /// The value of the spec that the metric is compared with.
     pub target: Target,
     /// The pods by group.
     pub pods: PodCounts,
@@ -338,7 +338,7 @@ pub struct Limits {
     pub upper: Option<i32>,
     /// The reason in the condition ScalingLimited.
     pub reason: &'static str,
-    /// The result.
+    /// The number of replicas after the limits.
     pub result: i32,
 }
 
@@ -363,7 +363,7 @@ pub enum RateLimit {
 /// The bound of one policy.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicyDerivation {
-    /// The policy.
+    /// The policy of `spec.behavior`.
     pub policy: ScalingPolicy,
     /// Pods added within the period.
     pub added: i32,

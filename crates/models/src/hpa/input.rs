@@ -51,10 +51,10 @@ pub struct Interruption<'a> {
     pub hpas: Vec<ChangedHpa>,
 }
 
-/// A changed HPA.
+/// An HPA that changed since the last input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangedHpa {
-    /// Its key.
+    /// Its key in the queue: `namespace/name`.
     pub key: Arc<str>,
     /// The change.
     pub change: HpaChange,

@@ -15,7 +15,7 @@ pub enum MaxReplicasError {
 pub enum InvalidQuantities {
     /// Go syntax, as `%#v` prints it.
     GoSyntax,
-    /// JSON.
+    /// The quantity as JSON, as newer releases print it.
     Json,
 }
 

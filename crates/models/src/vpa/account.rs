@@ -47,9 +47,9 @@ pub enum Occurrence {
 /// A container of a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerName {
-    /// The pod.
+    /// The namespace and the name of the pod.
     pub pod: ObjectName,
-    /// The container.
+    /// The name of the container in its pod.
     pub container: Arc<str>,
 }
 
@@ -83,7 +83,6 @@ pub enum OomMemory {
 
 /// The state of a container before a sample or an OOM kill.
 pub(super) struct Before {
-    /// The state.
     pub state: Container,
     /// True if the container's current histogram contains the peak of the interval.
     pub(super) holds_peak: bool,

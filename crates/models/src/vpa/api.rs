@@ -18,9 +18,9 @@ use crate::quantity::Quantity;
 /// The namespace and the name of an object.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ObjectName {
-    /// The namespace.
+    /// `metadata.namespace`.
     pub namespace: Arc<str>,
-    /// The name.
+    /// `metadata.name`.
     pub name: Arc<str>,
 }
 
@@ -159,7 +159,7 @@ pub enum ChangeRequirement {
 /// The name of a recommender.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RecommenderSelector {
-    /// The name.
+    /// The value of the recommender's flag `--recommender-name`.
     pub name: String,
 }
 
@@ -193,7 +193,7 @@ impl ResourcePolicy {
     }
 }
 
-/// The policy of a container.
+/// The limits of the recommendations for one container, or for all others.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerPolicy {
@@ -288,7 +288,7 @@ mod stored {
     }
 }
 
-/// The status of a VPA.
+/// The status that the recommender writes.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VpaStatus {
@@ -410,7 +410,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The VPA.
+    /// The VPA whose aggregate the checkpoint stores.
     pub fn vpa(&self) -> ObjectName {
         ObjectName {
             namespace: self.metadata.namespace.clone(),

@@ -636,7 +636,7 @@ fn labels_of_text(text: &str) -> BTreeMap<String, String> {
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The usage of a container.
+/// The usage of a container in one sample of the metrics API.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerUsage {
     /// The name of the container.

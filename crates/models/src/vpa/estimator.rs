@@ -33,7 +33,7 @@ pub(super) const BOUNDS: [Bound; 3] = [Bound::Target, Bound::Lower, Bound::Upper
 /// How an amount was derived.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimation {
-    /// The resource.
+    /// The resource whose amount is estimated.
     pub resource: Resource,
     /// The value of the recommendation.
     pub bound: Bound,

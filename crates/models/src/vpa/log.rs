@@ -13,7 +13,7 @@ use crate::rules::VpaTexts;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogLine {
-    /// The message.
+    /// The text that upstream passes to klog.
     pub message: Cow<'static, str>,
     /// The error; empty if the message contains it.
     #[serde(default, skip_serializing_if = "String::is_empty")]

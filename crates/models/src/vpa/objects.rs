@@ -15,9 +15,9 @@ use crate::selector::Selector;
 /// The objects of the cluster.
 #[derive(Clone, Debug)]
 pub struct Objects {
-    /// The VPAs.
+    /// All VPAs of the cluster, also those that another recommender handles.
     pub vpas: BTreeMap<ObjectName, VerticalPodAutoscaler>,
-    /// The checkpoints.
+    /// All checkpoints, also those whose VPA was deleted.
     pub checkpoints: BTreeMap<ObjectName, Arc<Checkpoint>>,
     /// The pods that are not pending.
     pub pods: BTreeMap<ObjectName, Arc<Pod>>,
@@ -30,7 +30,7 @@ pub struct Objects {
 /// An object to which a VPA can refer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// The namespace.
+    /// The namespace of the target and its pods.
     pub namespace: Arc<str>,
     /// Version, kind and name.
     pub reference: CrossVersionObjectReference,
@@ -53,7 +53,7 @@ impl Target {
 /// The usage of a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodMetrics {
-    /// The pod.
+    /// The pod that was measured.
     pub pod: ObjectName,
     /// The end of the measured window.
     pub timestamp: GoTime,

@@ -56,7 +56,7 @@ impl Labels {
     }
 }
 
-/// A pod.
+/// A pod, with the fields that the recommender and the updater read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pod {
     /// Namespace and name.
@@ -76,20 +76,20 @@ pub struct Pod {
 /// A container of a pod's specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodContainer {
-    /// The name.
+    /// The name of the container in its pod.
     pub name: Arc<str>,
     /// The requested memory in bytes; 0 without a request.
     pub memory_request: Amount,
 }
 
-/// The status of a container.
+/// One of `status.containerStatuses`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ContainerStatus {
     /// The name.
     pub name: Arc<str>,
     /// The number of restarts.
     pub restart_count: i32,
-    /// The state.
+    /// The state of the current instance.
     pub state: ContainerState,
     /// How the previous instance ended, if there was one.
     pub last_terminated: Option<Terminated>,
@@ -97,7 +97,7 @@ pub struct ContainerStatus {
     pub memory_request: Option<Amount>,
 }
 
-/// The state of a container.
+/// Whether an instance of a container waits, runs or has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ContainerState {
     /// It waits.

@@ -143,7 +143,7 @@ pub struct Samples {
     pub memory: Shares,
 }
 
-/// The history of a pod.
+/// The samples of a pod that a recommender reads from Prometheus when it starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodHistory {
     /// The pod.

@@ -21,7 +21,7 @@ pub struct Script {
 /// Changes at the end of the previous step, and the time until the end of this step.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScriptStep {
-    /// The changes.
+    /// The changes at the beginning of the step.
     pub changes: Vec<ClusterChange>,
     /// The end, since the start of the script.
     pub until: Time,

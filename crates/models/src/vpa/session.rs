@@ -13,7 +13,7 @@ use super::time::GoTime;
 use crate::rules::VpaRules;
 use crate::time::{Span, Time};
 
-/// A change of the cluster.
+/// A change of the cluster between two runs of the recommender.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ClusterChange {
     /// Creates a VPA, or replaces all of an existing one except its status.
@@ -116,7 +116,7 @@ impl Session {
         &mut self.objects
     }
 
-    /// The recommender.
+    /// The recommender, with its state after the last step.
     pub fn recommender(&mut self) -> &mut Recommender {
         &mut self.recommender
     }

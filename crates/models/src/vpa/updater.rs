@@ -112,7 +112,7 @@ pub struct KilledContainer {
     pub finished_at: Time,
 }
 
-/// An update of a pod.
+/// The way in which the updater changes a pod, with the ordinal of the pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PodUpdate {
     /// It evicts the pod.
@@ -134,9 +134,9 @@ impl PodUpdate {
 /// The input of one run of the updater.
 #[derive(Clone, Debug)]
 pub struct Updater<'a> {
-    /// The VPA.
+    /// The VPA whose pods are updated.
     pub vpa: &'a VerticalPodAutoscaler,
-    /// The flags.
+    /// The flags of the updater.
     pub flags: &'a UpdaterFlags,
     /// The limits of the containers.
     pub limits: &'a Limits,

@@ -6,7 +6,9 @@ use std::fmt;
 
 use crate::quantity::Quantity;
 
-/// The type of a field error.
+/// The type of a field error: the words after the field's path.
+///
+/// Upstream: apimachinery, pkg/util/validation/field/errors.go, ErrorType
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldErrorType {
     /// A required value is missing.

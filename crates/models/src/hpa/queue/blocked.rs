@@ -14,7 +14,7 @@ use crate::hpa::input::{Input, Interruption, OwnedInput, OwnedInterruption};
 use crate::hpa::selector_store::HpaSelectorStore;
 use crate::time::Time;
 
-/// A blocked reconcile.
+/// A reconcile that waits for the response to a request, while other workers go on.
 #[derive(Clone, Debug)]
 pub struct BlockedReconcile {
     pub key: Arc<str>,
