@@ -3,7 +3,7 @@
 #[cfg(not(unix))]
 compile_error!("clusters require Linux or macOS");
 
-pub mod cluster;
+mod cluster;
 pub mod containers;
 pub mod embedded;
 pub mod kubeconfig;

@@ -23,7 +23,7 @@ pub mod layout;
 pub mod markdown;
 mod measurement;
 mod metric;
-pub mod missing;
+mod missing;
 pub mod outcome;
 pub mod places;
 mod plot;
@@ -39,7 +39,7 @@ pub mod style;
 pub mod table;
 #[cfg(feature = "terminal")]
 pub mod terminal;
-pub mod unmet;
+mod unmet;
 
 use std::io;
 

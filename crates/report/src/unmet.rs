@@ -11,7 +11,7 @@ use kube_lockstep_sim::run::{Outcome, shell_word};
 
 /// The run that the expectations belong to.
 #[derive(Clone, Copy, Debug)]
-pub struct UnmetOf<'a> {
+pub(crate) struct UnmetOf<'a> {
     /// The scenario's id.
     pub id: &'a str,
     /// Its file, for messages.
@@ -54,7 +54,7 @@ impl<'a> UnmetOf<'a> {
     }
 
     /// The text of an unmet expectation, with the reason and the command.
-    pub fn text(&self, unmet: &Unmet, columns: usize) -> String {
+    pub(crate) fn text(&self, unmet: &Unmet, columns: usize) -> String {
         let mut out = String::new();
         let label = format!("{}:{}: ", self.path, unmet.line);
         out.push_str(&hanging(&label, &unmet.what, 2, columns));

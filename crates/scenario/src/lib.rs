@@ -51,7 +51,7 @@ pub mod syntax;
 pub mod text;
 mod to_raw;
 pub mod vpa;
-pub mod with_vpa;
+mod with_vpa;
 pub mod workload;
 pub mod write;
 pub mod yaml;

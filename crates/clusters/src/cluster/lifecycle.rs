@@ -51,7 +51,7 @@ use kube_lockstep_sim::engine::EngineError;
 const CONCURRENT_SETUPS: usize = 3;
 
 /// A cluster that runs several scenarios at a time.
-pub struct Cluster {
+pub(crate) struct Cluster {
     context: Arc<ClusterContext>,
     // `stop` ends the tasks; a drop also ends them, but does not wait.
     tasks: Mutex<JoinSet<()>>,
@@ -229,7 +229,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the controllers don't start. The cluster is then broken.
-    pub async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
+    pub(crate) async fn change(&mut self, settings: &Settings) -> Result<(), EngineError> {
         let control_plane_kind =
             self.control_plane_kind.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (ControlPlaneKind::Embedded(control_plane), Some(current)) =
@@ -450,7 +450,7 @@ impl Cluster {
     }
 
     /// The error for a scenario that did not finish because the run was interrupted.
-    pub fn interrupted(&self) -> EngineError {
+    pub(crate) fn interrupted(&self) -> EngineError {
         self.context.broken("it was interrupted")
     }
 
@@ -458,7 +458,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the API server rejects a request.
-    pub async fn open(
+    pub(crate) async fn open(
         &self,
         scenario: &Scenario,
         stop: &CancellationToken,
@@ -481,7 +481,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If not. The error has the last log lines of a component that has exited.
-    pub fn check(&self) -> Result<(), EngineError> {
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
         let ended = lock(&self.tasks).try_join_next();
         if ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())) {
             self.context
@@ -529,7 +529,7 @@ impl Cluster {
     }
 
     /// Stops the cluster, and waits until everything is removed.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).shutdown().await;
         if let Some(custom) = self.custom.into_inner().unwrap_or_else(PoisonError::into_inner) {
             custom.stop().await;

@@ -15,7 +15,7 @@
 //! | [`session`] | one scenario on a cluster: its namespace, workload and pods |
 //! | `load` | how busy a cluster is, and how many scenarios are set up at a time |
 
-pub mod access;
+pub(crate) mod access;
 mod clock;
 mod labels;
 mod lifecycle;
@@ -24,22 +24,22 @@ mod manifests;
 pub(crate) mod metrics_api;
 mod observe;
 pub(crate) mod provision;
-pub mod recommender;
+pub(crate) mod recommender;
 mod resources;
-pub mod session;
-pub mod settings;
+pub(crate) mod session;
+pub(crate) mod settings;
 mod timeouts;
-pub mod tolerances;
-pub mod workload;
+pub(crate) mod tolerances;
+pub(crate) mod workload;
 
-pub use lifecycle::Cluster;
-pub use observe::action::ObservedAction;
-pub use observe::observability::Observability;
-pub use observe::reconcile::{ObservedReconcile, SettledState};
-pub use recommender::{
+pub(crate) use lifecycle::Cluster;
+pub(crate) use observe::action::ObservedAction;
+pub(crate) use observe::observability::Observability;
+pub(crate) use observe::reconcile::{ObservedReconcile, SettledState};
+pub(crate) use recommender::{
     ObservedWrite, RecommenderCluster, RecommenderSession, StartedRun,
     unsupported_reason as recommender_unsupported_reason,
 };
-pub use session::scenario_session::ScenarioSession;
-pub use session::supported::unsupported_reason;
-pub use workload::CustomKind;
+pub(crate) use session::scenario_session::ScenarioSession;
+pub(crate) use session::supported::unsupported_reason;
+pub(crate) use workload::CustomKind;

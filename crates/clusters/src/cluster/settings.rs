@@ -17,7 +17,7 @@ pub(crate) const WORKERS: &str = "100";
 
 /// The configuration of a control plane.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The release, which decides on the flags that exist.
     pub release: Release,
     /// Flags of the kube-controller-manager.
@@ -41,7 +41,7 @@ pub struct Settings {
 
 impl Settings {
     /// The configuration of the newest release with upstream's HPA controller and these flags.
-    pub fn new(flags: Flags) -> Settings {
+    pub(crate) fn new(flags: Flags) -> Settings {
         Settings {
             release: Release::NEWEST,
             flags,
@@ -74,7 +74,7 @@ impl Settings {
 
 /// The flags of the HPA controller. The number of workers does not come from the scenario, because
 /// it must be enough for all concurrent scenarios; a single HPA is not affected.
-pub fn flags(settings: &Settings) -> Vec<String> {
+pub(crate) fn flags(settings: &Settings) -> Vec<String> {
     let Settings { flags, release, .. } = settings;
     let rules = Rules::of(*release);
     // Kubernetes 1.12 and later accept both delays without effect, as deprecated flags.
@@ -89,7 +89,7 @@ pub fn flags(settings: &Settings) -> Vec<String> {
 }
 
 /// The flag of the feature gates, if any.
-pub fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
+pub(crate) fn gates(gates: &BTreeMap<String, bool>) -> Option<String> {
     (!gates.is_empty()).then(|| format!("--feature-gates={}", gate_list(gates)))
 }
 

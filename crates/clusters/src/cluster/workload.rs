@@ -67,7 +67,7 @@ pub(crate) fn resource_of(workload: &Workload) -> ApiResource {
 
 /// A kind of custom resources with a scale.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct CustomKind {
+pub(crate) struct CustomKind {
     pub(crate) group: String,
     pub(crate) plural: String,
     pub(crate) version: String,
@@ -86,7 +86,7 @@ impl CustomKind {
     }
 
     /// The name of its CustomResourceDefinition.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn config_of(config: Kubeconfig, context: Option<&str>) -> Resu
 
 /// Creates a client with timeouts and without retries: the API server answers 503 for a missing
 /// metrics API, which must be reported.
-pub fn of(mut config: Config) -> Result<Client, String> {
+pub(crate) fn of(mut config: Config) -> Result<Client, String> {
     // Fails if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     config.default_retry = false;
@@ -48,13 +48,13 @@ pub fn of(mut config: Config) -> Result<Client, String> {
 }
 
 /// Returns the response to a GET request, as text.
-pub async fn get(client: &Client, path: &str) -> Result<String, Error> {
+pub(crate) async fn get(client: &Client, path: &str) -> Result<String, Error> {
     let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
     client.request_text(request).await
 }
 
 /// Sends a request with a JSON body, and returns the object of the response.
-pub async fn send(
+pub(crate) async fn send(
     client: &Client,
     method: Method,
     path: &str,
@@ -85,12 +85,12 @@ pub(crate) async fn wait_until_served(admin: &Client, path: &str) -> Result<(), 
 }
 
 /// Parses an API object.
-pub fn object<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+pub(crate) fn object<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
 /// The parameters of a deletion without a grace period.
-pub fn at_once() -> DeleteParams {
+pub(crate) fn at_once() -> DeleteParams {
     DeleteParams::default().grace_period(0)
 }
 

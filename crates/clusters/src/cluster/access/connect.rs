@@ -13,7 +13,7 @@ use crate::cluster::access::error::chain;
 use kube_lockstep_engines::input_file::{InputError, check};
 
 /// Reads a kubeconfig; by default, the files that `KUBECONFIG` names, or kubectl's default.
-pub fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
+pub(crate) fn read(kubeconfig: Option<&PathBuf>) -> Result<Kubeconfig, String> {
     for path in files_of(kubeconfig) {
         // A missing file is reported below, unless `KUBECONFIG` names it: like other clients, the
         // library ignores it then.
@@ -44,7 +44,7 @@ fn files_of(kubeconfig: Option<&PathBuf>) -> Vec<PathBuf> {
 }
 
 /// A cluster with a client.
-pub struct Connection {
+pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The URL of the API server.
     server: Uri,
@@ -62,7 +62,7 @@ impl Connection {
     }
 
     /// The URL of the API server.
-    pub fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         self.server.to_string().trim_end_matches('/').to_owned()
     }
 

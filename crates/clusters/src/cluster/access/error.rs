@@ -3,7 +3,7 @@
 use kube::Error;
 
 /// The text of an error and its causes.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -17,7 +17,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// The API server's message, or the reason why there is none.
-pub fn message(error: &Error) -> String {
+pub(crate) fn message(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
         other => chain(other),

@@ -6,7 +6,7 @@ use crate::cluster::access::pki::Identity;
 
 /// The kubeconfig of a user, in JSON, which is a subset of YAML. It contains the certificates, so
 /// that the file can be moved.
-pub fn kubeconfig(name: &str, server: &str, authority: &str, user: &Identity) -> String {
+pub(crate) fn kubeconfig(name: &str, server: &str, authority: &str, user: &Identity) -> String {
     let data = |pem: &str| Value::from(base64(pem.as_bytes()));
     let config = json!({
         "apiVersion": "v1",

@@ -17,7 +17,7 @@ use crate::cluster::labels::{HOLD, OWNER, SCENARIO};
 use crate::cluster::timeouts::{NAMESPACE_POLL_INTERVAL, NAMESPACE_TIMEOUT, STARTING};
 
 /// The manifest of a namespace that belongs to this process.
-pub fn namespace(name: &str) -> Namespace {
+pub(crate) fn namespace(name: &str) -> Namespace {
     let metadata = ObjectMeta {
         name: Some(name.to_owned()),
         labels: Some([(SCENARIO.to_owned(), "true".to_owned())].into()),
@@ -72,7 +72,7 @@ pub(crate) async fn created_by_this_process(client: &Client) -> Result<Vec<Strin
 ///
 /// # Errors
 /// If the API server rejects a request, or namespaces remain after the timeout.
-pub async fn remove(client: &Client, names: &[String]) -> Result<(), String> {
+pub(crate) async fn remove(client: &Client, names: &[String]) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     // True if the deletion was requested.
     let mut remaining: BTreeMap<&String, bool> = names.iter().map(|name| (name, false)).collect();

@@ -18,7 +18,7 @@ pub(crate) struct Authority {
 
 /// A certificate and its key, as PEM.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub(crate) struct Identity {
     pub certificate: String,
     pub key: String,
 }

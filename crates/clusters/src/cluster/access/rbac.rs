@@ -21,7 +21,7 @@ const NOISY_CONTROLLERS: [&str; 4] = [
 ];
 
 /// Creates a ClusterRole, with additional rules, and binds a user to it.
-pub async fn grant(
+pub(crate) async fn grant(
     client: &Client,
     role: &str,
     rules: Vec<Value>,

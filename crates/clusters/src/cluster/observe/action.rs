@@ -11,7 +11,7 @@ use kube_autoscaler_models::observation::{
 
 /// An action of the controller. Namespaces and pods have their names in the cluster.
 #[derive(Clone, PartialEq, Debug)]
-pub struct ObservedAction {
+pub(crate) struct ObservedAction {
     /// The time when the request arrived.
     pub received: Timestamp,
     /// The time when the request was answered.
@@ -78,7 +78,7 @@ impl ObservedAction {
 
     /// Returns true if the request is a write of a scale that another client had changed since the
     /// controller read it.
-    pub fn is_conflict(&self) -> bool {
+    pub(crate) fn is_conflict(&self) -> bool {
         self.scale_write().is_some_and(ScaleWrite::is_conflict)
     }
 }

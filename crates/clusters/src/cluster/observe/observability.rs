@@ -5,7 +5,7 @@ use kube_lockstep_sim::trace::Scope;
 
 /// The extent and the accuracy of a source of observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Observability {
+pub(crate) struct Observability {
     /// The fields that can be observed at all.
     pub scope: Scope,
     /// The error of an observed time.

@@ -22,7 +22,7 @@ use kube_autoscaler_models::time::{Span, Time};
 
 /// A reconcile as it was observed.
 #[derive(Clone, Debug)]
-pub struct ObservedReconcile {
+pub(crate) struct ObservedReconcile {
     /// The time when its first request arrived.
     pub began: Time,
     /// The time when its last request was answered.
@@ -33,7 +33,7 @@ pub struct ObservedReconcile {
 
 /// The state of a cluster that matches the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SettledState {
+pub(crate) struct SettledState {
     /// The time since when it has matched.
     pub(crate) settled: Time,
     /// The target's `status.replicas` in the world.

@@ -40,7 +40,7 @@ const KINDS: [(&str, &str); 3] = [
 ];
 
 /// A control plane for scenarios of the recommender.
-pub struct RecommenderCluster {
+pub(crate) struct RecommenderCluster {
     /// The name of the engine.
     pub name: Arc<str>,
     pub(crate) client: Client,
@@ -113,7 +113,7 @@ impl RecommenderCluster {
     }
 
     /// The folder of its files.
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         let control_plane = self.control_plane.lock().unwrap_or_else(PoisonError::into_inner);
         control_plane.folder().to_owned()
     }
@@ -122,7 +122,7 @@ impl RecommenderCluster {
     ///
     /// # Errors
     /// If not. The error has the last log lines of a component that has exited.
-    pub fn check(&self) -> Result<(), EngineError> {
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
         if let Some(why) = self.dispatcher.incomplete() {
             return Err(broken(&self.name, &why, ""));
         }
@@ -130,7 +130,7 @@ impl RecommenderCluster {
     }
 
     /// Stops it, and waits until everything is removed.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
         drop(self.server);
         let control_plane = self.control_plane.into_inner();

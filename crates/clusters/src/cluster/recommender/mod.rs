@@ -17,7 +17,7 @@ mod requests;
 mod samples;
 mod session;
 
-pub use cluster::RecommenderCluster;
-pub use objects::unsupported_reason;
-pub use requests::ObservedWrite;
-pub use session::{RecommenderSession, StartedRun};
+pub(crate) use cluster::RecommenderCluster;
+pub(crate) use objects::unsupported_reason;
+pub(crate) use requests::ObservedWrite;
+pub(crate) use session::{RecommenderSession, StartedRun};

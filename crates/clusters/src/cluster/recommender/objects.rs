@@ -27,7 +27,7 @@ const API: &str = "autoscaling.k8s.io/v1";
 const RESERVED: [&str; 3] = [NAMESPACE_FLAG, "ignored-vpa-object-namespaces", "kubeconfig"];
 
 /// Returns the reason why the objects of a scenario can't be created in a cluster, if any.
-pub fn unsupported_reason(script: &Script) -> Option<String> {
+pub(crate) fn unsupported_reason(script: &Script) -> Option<String> {
     if !script.start.flags.uses_checkpoints() {
         return Some("a history, which requires Prometheus".to_owned());
     }

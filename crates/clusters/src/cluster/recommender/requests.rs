@@ -16,7 +16,7 @@ use kube_autoscaler_models::vpa::{
 
 /// A write of the recommender.
 #[derive(Clone, PartialEq, Debug)]
-pub struct ObservedWrite {
+pub(crate) struct ObservedWrite {
     /// The time when the request arrived.
     pub received: Timestamp,
     /// The time when it was answered.

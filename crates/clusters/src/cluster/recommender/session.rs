@@ -29,7 +29,7 @@ use kube_lockstep_sim::engine::EngineError;
 
 /// A run of the recommender has read the samples.
 #[derive(Clone, PartialEq, Debug)]
-pub struct StartedRun {
+pub(crate) struct StartedRun {
     /// The time of its query.
     pub received: Timestamp,
     /// The samples, as they were served.
@@ -37,7 +37,7 @@ pub struct StartedRun {
 }
 
 /// A scenario that runs on a control plane.
-pub struct RecommenderSession<'c> {
+pub(crate) struct RecommenderSession<'c> {
     cluster: &'c RecommenderCluster,
     namespace: Arc<str>,
     epoch: GoTime,
@@ -95,7 +95,7 @@ impl<'c> RecommenderSession<'c> {
     }
 
     /// The name of the namespace.
-    pub fn namespace(&self) -> &Arc<str> {
+    pub(crate) fn namespace(&self) -> &Arc<str> {
         &self.namespace
     }
 
@@ -105,7 +105,7 @@ impl<'c> RecommenderSession<'c> {
     }
 
     /// The error for a scenario without a verdict.
-    pub fn broken(&self, why: &str) -> EngineError {
+    pub(crate) fn broken(&self, why: &str) -> EngineError {
         let log = self.process.as_ref().map(Process::tail).unwrap_or_default();
         broken(&self.cluster.name, why, &log)
     }
@@ -128,7 +128,10 @@ impl<'c> RecommenderSession<'c> {
     ///
     /// # Errors
     /// If the API server rejects it, or the recommender can't be started.
-    pub async fn apply(&mut self, change: ClusterChange) -> Result<ClusterChange, EngineError> {
+    pub(crate) async fn apply(
+        &mut self,
+        change: ClusterChange,
+    ) -> Result<ClusterChange, EngineError> {
         match &change {
             ClusterChange::SetVpa(vpa) => {
                 return self.set_vpa(vpa).await.map(ClusterChange::SetVpa);
@@ -304,7 +307,7 @@ impl<'c> RecommenderSession<'c> {
     }
 
     /// The number of writes that were observed and not taken.
-    pub fn observed(&mut self) -> usize {
+    pub(crate) fn observed(&mut self) -> usize {
         while let Ok(write) = self.writes.try_recv() {
             self.pending.push_back(write);
         }
@@ -328,7 +331,7 @@ impl<'c> RecommenderSession<'c> {
     }
 
     /// Stops the recommender. The control plane is about to be removed with all objects.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         self.stop_recommender().await;
         self.cluster.metrics.close(&self.namespace);
         self.cluster.dispatcher.close(&self.namespace);

@@ -38,7 +38,7 @@ use kube_lockstep_sim::trace::{ApiAnswer, ApiOutcome};
 use kube_lockstep_sim::world::Change;
 
 /// A scenario that runs on a cluster.
-pub struct ScenarioSession {
+pub(crate) struct ScenarioSession {
     context: Arc<ClusterContext>,
     namespace: String,
     /// The name of the namespace in the scenario.
@@ -99,7 +99,7 @@ impl ScenarioSession {
     }
 
     /// The error for a scenario that has no verdict.
-    pub fn broken(&self, why: String) -> EngineError {
+    pub(crate) fn broken(&self, why: String) -> EngineError {
         self.context.broken(why)
     }
 
@@ -108,7 +108,7 @@ impl ScenarioSession {
     }
 
     /// The time since the scenario's start.
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }
 
@@ -118,7 +118,7 @@ impl ScenarioSession {
     }
 
     /// The state of the cluster now.
-    pub fn state(&self) -> SettledState {
+    pub(crate) fn state(&self) -> SettledState {
         let (settled, status_replicas) = (self.pods.settled(), self.pods.status_replicas());
         SettledState { settled, status_replicas }
     }
@@ -142,7 +142,7 @@ impl ScenarioSession {
     }
 
     /// The target's name, and its last known replicas.
-    pub fn target(&self) -> (&str, i32) {
+    pub(crate) fn target(&self) -> (&str, i32) {
         (self.pods.name(), self.pods.replicas())
     }
 
@@ -202,7 +202,7 @@ impl ScenarioSession {
     ///
     /// # Errors
     /// If the cluster does not match the world in time.
-    pub async fn begin(&mut self, changes: &[Change]) -> Result<(), EngineError> {
+    pub(crate) async fn begin(&mut self, changes: &[Change]) -> Result<(), EngineError> {
         self.apply(changes).await?;
         let mut lead = LEAD;
         while self.clock.now() > Time::ZERO {
@@ -227,7 +227,7 @@ impl ScenarioSession {
     ///
     /// # Errors
     /// If it does not match in time.
-    pub async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
+    pub(crate) async fn apply(&mut self, changes: &[Change]) -> Result<(), EngineError> {
         // Metrics change first, because other changes take time.
         for change in changes.iter().filter(|change| !change.changes_workload()) {
             self.context.metrics.apply(&self.namespace, change);
@@ -236,7 +236,7 @@ impl ScenarioSession {
     }
 
     /// Records that the controller has scaled the target.
-    pub fn scaled(&mut self, replicas: i32) {
+    pub(crate) fn scaled(&mut self, replicas: i32) {
         self.pods.scaled(replicas);
     }
 
@@ -244,7 +244,7 @@ impl ScenarioSession {
     ///
     /// # Errors
     /// If the API server does not respond.
-    pub async fn act(&mut self, act: &Change) -> Result<Option<ApiAnswer>, EngineError> {
+    pub(crate) async fn act(&mut self, act: &Change) -> Result<Option<ApiAnswer>, EngineError> {
         let at = self.now();
         let Some(name) = act.hpa_name().map(Arc::<str>::from) else { return Ok(None) };
         let hpas: Api<HorizontalPodAutoscaler> =
@@ -302,13 +302,13 @@ impl ScenarioSession {
     }
 
     /// The names of the pods and the namespace in the cluster, with their names in the world.
-    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pods.names().chain([(self.namespace.as_str(), &*self.called)])
     }
 
     /// Closes the scenario: deletes its namespace; or, if the cluster is about to be removed, only
     /// objects that would keep controllers busy.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         self.context.metrics.close(&self.namespace);
         self.context.dispatcher.close(&self.namespace);
         if self.context.is_disposable {

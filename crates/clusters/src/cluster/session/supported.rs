@@ -11,7 +11,7 @@ use kube_lockstep_scenario::resolved::{Action, DuringReconcile, ScaleDownOrder};
 const MAX_PODS: i32 = 200;
 
 /// The reason why real clusters do not support a scenario, if any.
-pub fn unsupported_reason(scenario: &Scenario) -> Option<String> {
+pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
     let is_custom = PodOwner::new(workload) == PodOwner::Harness;
     if scenario.vpa.is_some() {
