@@ -203,7 +203,7 @@ impl FailureFigures {
             Verdict::Diverges(divergence) => Some(FailureFigures::Divergence {
                 tick: divergence.scenario_tick(),
                 at: divergence.at.to_string(),
-                fields: divergence.named_fields().collect(),
+                fields: divergence.fields.clone(),
                 why: divergence.why.clone(),
             }),
             Verdict::Inconclusive { why, .. } => {
@@ -252,7 +252,7 @@ pub fn fixture<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) -> Stri
                 let engine = &setting.setting.engine;
                 let width = engine.chars().count().max("model".len());
                 let _ = writeln!(text, "# At tick {tick}, t={at}:");
-                for difference in divergence.named_fields() {
+                for difference in &divergence.fields {
                     let one_line = |text: &str| text.replace('\n', " ");
                     let _ = writeln!(text, "#   {}", difference.field);
                     let (model, seen) = (&difference.model, &difference.upstream);

@@ -203,7 +203,7 @@ impl DivergenceLine {
             run: divergence.ticks_of_hpa.map(|_| divergence.tick),
             tick: divergence.scenario_tick(),
             at: divergence.at.to_string(),
-            fields: divergence.named_fields().collect(),
+            fields: divergence.fields.clone(),
             why: divergence.why.clone(),
         }
     }
@@ -212,23 +212,11 @@ impl DivergenceLine {
     pub(super) fn read(self) -> Result<Divergence, String> {
         let DivergenceLine { controller, run, tick, at, fields, why } = self;
         let at = Time::ZERO + at.parse::<Span>().map_err(|error| error.to_string())?;
-        let divergence = Divergence {
+        Ok(Divergence {
             ticks_of_hpa: run.map(|_| tick),
             why,
-            ..Divergence::new(controller, run.unwrap_or(tick), at, Vec::new())
-        };
-        let prefix = divergence.prefix();
-        let without_prefix = |difference: FieldDifference| {
-            let name = difference.field.to_string();
-            match name.strip_prefix(&*prefix) {
-                Some(rest) if !prefix.is_empty() => {
-                    FieldDifference { field: rest.to_owned().into(), ..difference }
-                }
-                _ => difference,
-            }
-        };
-        let fields = fields.into_iter().map(without_prefix).collect();
-        Ok(Divergence { fields, ..divergence })
+            ..Divergence::new(controller, run.unwrap_or(tick), at, fields)
+        })
     }
 }
 
@@ -354,10 +342,8 @@ mod tests {
         });
         let at = Time::ZERO + Span::from_secs(180);
         let fields = vec![FieldDifference::new(target, "296m", "300m")];
-        let divergence = Divergence {
-            ticks_of_hpa: Some(12),
-            ..Divergence::new(Controller::Recommender, 3, at, fields)
-        };
+        let divergence = Divergence::new(Controller::Recommender, 3, at, fields);
+        let divergence = divergence.after_ticks_of_hpa(12);
         let written = serde_json::to_string(&DivergenceLine::new(&divergence)).expect("it is JSON");
         assert_eq!(
             written,
@@ -369,7 +355,6 @@ mod tests {
         );
         let line: DivergenceLine = serde_json::from_str(&written).expect("it is read");
         let read = line.read().expect("it is valid");
-        assert_eq!(read.fields[0].field.to_string(), "default/web target.cpu of app");
         let again = serde_json::to_string(&DivergenceLine::new(&read)).expect("it is JSON");
         assert_eq!(again, written);
     }

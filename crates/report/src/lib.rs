@@ -136,7 +136,7 @@ fn headline(outcome: &Outcome) -> String {
                 true => format!("the API server's answer, t={}", divergence.at),
                 false => format!("tick {}, t={}", divergence.scenario_tick(), divergence.at),
             };
-            let Some(first) = divergence.named_fields().next() else { return position };
+            let Some(first) = divergence.fields.first() else { return position };
             let more = match divergence.fields.len() - 1 {
                 0 => String::new(),
                 more => format!(", and {}", counted(more, "more field")),

@@ -11,7 +11,7 @@ use super::style::{BAD, DIM, STRONG, WARN, paint};
 use super::unmet::{UnmetOf, with_fixtures_folder};
 use super::{counted, replay};
 use kube_autoscaler_models::observation::{Observation, ScaleWrite};
-use kube_lockstep_sim::compare::{Divergence, FieldDifference};
+use kube_lockstep_sim::compare::Divergence;
 use kube_lockstep_sim::run::{Note, Outcome, Setting, Verdict, shell_word, with_vpa};
 
 /// The number of ticks shown before a divergence.
@@ -142,7 +142,7 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
         format!("tick {}, t={at}{}", divergence.scenario_tick(), hpa_of(outcome, divergence))
     };
     let engine = &*outcome.engine;
-    let fields: Vec<FieldDifference> = divergence.named_fields().collect();
+    let fields = &divergence.fields;
     if let [only] = fields.as_slice()
         && is_short(only)
     {
@@ -157,7 +157,7 @@ fn differences(out: &mut String, outcome: &Outcome, divergence: &Divergence, col
     let short = || fields.iter().filter(|field| is_short(field));
     let widest = short().map(|field| width(&field.field.to_string())).max().unwrap_or(0);
     let values = short().map(|field| width(&field.model)).max().unwrap_or(0);
-    for field in &fields {
+    for field in fields {
         let name = field.field.to_string();
         let pad = widest.saturating_sub(width(&name));
         let name = paint(STRONG, &name);

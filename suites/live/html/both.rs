@@ -58,7 +58,7 @@ pub(super) fn divergence() -> Result<(), Failed> {
     let at = vpa.snapshots()[run - 1].at;
     let fields = vec![FieldDifference::new(target_of_cpu(), "296m", "300m")];
     let divergence = Divergence::new(Controller::Recommender, run, at, fields);
-    let divergence = Divergence { ticks_of_hpa: Some(5), ..divergence };
+    let divergence = divergence.after_ticks_of_hpa(5);
     let mut outcome = Outcome::new(BOTH, Verdict::Diverges(divergence));
     outcome.engine = "upstream".into();
     outcome.release = "1.37".to_owned();

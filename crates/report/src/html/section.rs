@@ -476,8 +476,8 @@ fn diverges(outcome: &Outcome, divergence: &Divergence) -> Markup {
                 style=(sides("model", &outcome.engine)) {
                 thead { tr { th { "field" } th { "model" } th { (outcome.engine) } } }
                 tbody {
-                    @for field in divergence.named_fields() {
-                        (differing_field(&field))
+                    @for field in &divergence.fields {
+                        (differing_field(field))
                     }
                 }
             } }

@@ -65,7 +65,9 @@ impl<'a> Mark<'a> {
     /// The fields that differ, for the panel: `status.desiredReplicas: model 7, upstream 6`.
     fn fields(&self) -> Vec<String> {
         let fields = self.first.fields.iter().take(FIELDS);
-        fields.map(|field| format!("{}: {}", field.field, self.values(field))).collect()
+        let text =
+            |it: &FieldDifference| format!("{}: {}", it.field.without_run(), self.values(it));
+        fields.map(text).collect()
     }
 
     /// The first field that differs, for the summary of a section.
@@ -73,8 +75,7 @@ impl<'a> Mark<'a> {
         let Some(field) = self.desired_replicas().or(self.first.fields.first()) else {
             return String::new();
         };
-        let (at, prefix) = (self.first.at, self.first.prefix());
-        format!("t={at}, {prefix}{}: {}", field.field, self.values(field))
+        format!("t={}, {}: {}", self.first.at, field.field, self.values(field))
     }
 
     /// The desired replicas, if they differ.

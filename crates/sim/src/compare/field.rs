@@ -35,6 +35,9 @@ pub enum FieldPath {
     UpdatedRequests(String),
     /// The requests that the admission controller sets in a new pod, by the name of the pod.
     AdmittedRequests(String),
+    /// A field of a run of the recommender in a scenario with an HPA, in which other ticks are
+    /// numbered as well: `run 3 of the recommender: default/web target.cpu of app`.
+    InRun(usize, Box<FieldPath>),
     /// Any other field, and most fields that are read from a file of results.
     Named(Cow<'static, str>),
 }
@@ -99,6 +102,15 @@ pub struct AmountField {
 }
 
 impl FieldPath {
+    /// The field without the run that it is in.
+    #[must_use]
+    pub fn without_run(&self) -> &FieldPath {
+        match self {
+            FieldPath::InRun(_, field) => field,
+            other => other,
+        }
+    }
+
     /// The text without indices of lists and without names of objects, to group differences that
     /// may have one cause.
     #[must_use]
@@ -111,6 +123,7 @@ impl FieldPath {
             FieldPath::Object(_, field) => Cow::Borrowed(field),
             FieldPath::UpdatedRequests(_) => "updater: requests".into(),
             FieldPath::AdmittedRequests(_) => "admission: requests".into(),
+            FieldPath::InRun(_, field) => field.kind(),
             other => other.to_string().into(),
         }
     }
@@ -135,6 +148,7 @@ impl Display for FieldPath {
             FieldPath::AdmittedRequests(pod) => {
                 write!(f, "admission: requests of the new pod {pod}")
             }
+            FieldPath::InRun(run, field) => write!(f, "run {run} of the recommender: {field}"),
             FieldPath::Named(name) => f.write_str(name),
         }
     }

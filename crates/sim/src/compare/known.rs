@@ -57,7 +57,7 @@ impl KnownDisagreement {
     /// Returns true if the entry explains a difference.
     #[must_use]
     pub(crate) fn explains(&self, difference: &FieldDifference) -> bool {
-        difference.field.to_string().starts_with(&self.field)
+        difference.field.without_run().to_string().starts_with(&self.field)
     }
 }
 

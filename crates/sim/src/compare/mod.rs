@@ -101,26 +101,19 @@ impl Divergence {
         self.ticks_of_hpa.unwrap_or(self.tick)
     }
 
-    /// The text before the names of fields: `run 3 of the recommender: ` with an HPA, otherwise
-    /// empty.
+    /// A divergence of another controller than the HPA controller, after this number of ticks of
+    /// the HPA controller.
     #[must_use]
-    pub fn prefix(&self) -> String {
-        match (self.controller, self.ticks_of_hpa) {
-            (Controller::Recommender, Some(_)) => format!("run {} of the recommender: ", self.tick),
-            _ => String::new(),
-        }
-    }
-
-    /// The fields that differ, with the [prefix](Self::prefix) in their names.
-    pub fn named_fields(&self) -> impl Iterator<Item = FieldDifference> {
-        let prefix = self.prefix();
-        self.fields.iter().map(move |difference| match &*prefix {
-            "" => difference.clone(),
-            prefix => {
-                let FieldDifference { field, model, upstream } = difference.clone();
-                FieldDifference { field: format!("{prefix}{field}").into(), model, upstream }
+    pub fn after_ticks_of_hpa(self, ticks: usize) -> Divergence {
+        let in_run = |difference: FieldDifference| match self.controller {
+            Controller::Recommender => {
+                let field = FieldPath::InRun(self.tick, Box::new(difference.field));
+                FieldDifference { field, ..difference }
             }
-        })
+            Controller::Hpa | Controller::Updater => difference,
+        };
+        let fields = self.fields.into_iter().map(in_run).collect();
+        Divergence { fields, ticks_of_hpa: Some(ticks), ..self }
     }
 
     /// Returns true if only answers of the API server to users differ.
@@ -133,7 +126,7 @@ impl Divergence {
     /// model.
     pub(crate) fn not_repeated(&self) -> String {
         let (tick, at) = (self.scenario_tick(), self.at);
-        let field = self.named_fields().next().map_or_else(String::new, |it| format!("; {it}"));
+        let field = self.fields.first().map_or_else(String::new, |it| format!("; {it}"));
         format!(
             "the engine is not deterministic: it differed from the model at tick {tick} \
              (t={at}{field}), but not when the scenario was repeated"

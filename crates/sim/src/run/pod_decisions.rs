@@ -43,8 +43,7 @@ pub(super) fn compare(
         let fields = Vec::from_iter(difference(workload, &updater, decision, &answer));
         let earlier = findings.trace.ticks.iter().filter(|tick| tick.at < decision.at).count();
         let found = Divergence::new(Controller::Updater, 0, decision.at, fields);
-        let found = Divergence { ticks_of_hpa: Some(earlier), ..found };
-        findings.comparison.found(found, || WHY.to_owned());
+        findings.comparison.found(found.after_ticks_of_hpa(earlier), || WHY.to_owned());
     }
     Ok(())
 }

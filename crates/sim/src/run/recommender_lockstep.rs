@@ -107,7 +107,10 @@ impl Lockstep {
 
     fn divergence(&self, tick: usize, at: Time, fields: Vec<FieldDifference>) -> Divergence {
         let divergence = Divergence::new(Controller::Recommender, tick, at, fields);
-        Divergence { ticks_of_hpa: self.ticks_of_hpa, ..divergence }
+        match self.ticks_of_hpa {
+            Some(ticks) => divergence.after_ticks_of_hpa(ticks),
+            None => divergence,
+        }
     }
 
     fn run_script(

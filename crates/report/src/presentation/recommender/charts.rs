@@ -29,7 +29,7 @@ fn flags(timeline: &Timeline<'_>, all: &[Amounts]) -> BTreeMap<usize, String> {
     let mut flags = BTreeMap::new();
     let Some(mark) = &timeline.run.mark else { return flags };
     for (index, amounts) in all.iter().enumerate() {
-        let value = |difference: &FieldDifference| match &difference.field {
+        let value = |difference: &FieldDifference| match difference.field.without_run() {
             FieldPath::Amount(AmountField { vpa, container, value, resource })
                 if vpa == timeline.vpa
                     && **container == *amounts.container
