@@ -30,6 +30,7 @@ pub(crate) fn comparison(
         .map(|(release, run)| {
             let why = scenario
                 .unsupported_on(*release)
+                .map(|why| why.to_string())
                 .or_else(|| run.undetermined.as_ref().map(|random| random.why.clone()));
             let figures = Figures::new(scenario, run, &reference);
             let proposals = proposals(scenario, run);

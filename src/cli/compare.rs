@@ -319,12 +319,12 @@ impl Predictions {
                 }
                 let run = free_run(&scenario, release);
                 if let Some(why) = run.refused() {
-                    self.rows.push(ComparisonRow { not_compared: Some(why), ..row });
+                    self.rows.push(ComparisonRow { not_compared: Some(why.into()), ..row });
                     break;
                 }
                 if let Some(random) = run.undetermined {
                     self.is_undetermined = true;
-                    let not_compared = Some(random.why);
+                    let not_compared = Some(random.why.into());
                     self.rows.push(ComparisonRow { not_compared, ..row });
                     break;
                 }

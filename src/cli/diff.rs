@@ -105,7 +105,7 @@ pub(super) fn compare(
     let Between { from, to } = between;
     // If one release does not support the scenario, it is not run on the other.
     if let Some(why) = scenario.unsupported_on(from).or_else(|| scenario.unsupported_on(to)) {
-        return Ok(Compared::Not(NotCompared { why, is_unknown: false }));
+        return Ok(Compared::Not(NotCompared { why: why.to_string(), is_unknown: false }));
     }
     if let Some(random_part) = left_to_chance(scenario, [from, to]) {
         let why = format!("on both releases, {random_part}");

@@ -97,7 +97,7 @@ fn behavior(
     release: VpaRelease,
 ) -> Result<RecommenderTrace, NotCompared> {
     if let Some(why) = scenario.unsupported_on(release) {
-        return Err(NotCompared { why, is_unknown: false });
+        return Err(NotCompared { why: why.to_string(), is_unknown: false });
     }
     let unknown = |why: String| NotCompared { why, is_unknown: true };
     let trace = fixtures.traces().find(&scenario.id, release).map_err(unknown)?;
@@ -105,7 +105,8 @@ fn behavior(
         return recording.recommender_trace().map_err(unknown);
     }
     let RunsLive::On(builds) = runs_live else {
-        return Err(NotCompared { why: not_recorded_on(release), is_unknown: false });
+        let why = not_recorded_on(release).to_string();
+        return Err(NotCompared { why, is_unknown: false });
     };
     let mut preparing = PreparationLog::default();
     let mut progress = |what: &str, done| preparing.log(what, done);
@@ -115,7 +116,8 @@ fn behavior(
         .map_err(|error| unknown(why_not_live(error, release)))?;
     let outcome = run_recommender(scenario, &mut *engine.make(), &[]);
     match (outcome.verdict, outcome.controllers.into_iter().next()) {
-        (Verdict::Inconclusive { why, .. } | Verdict::Skipped { why }, _) => Err(unknown(why)),
+        (Verdict::Inconclusive { why, .. }, _) => Err(unknown(why)),
+        (Verdict::Skipped { why }, _) => Err(unknown(why.to_string())),
         (_, Some(ControllerRun::Recommender(run))) => Ok(run.trace),
         (_, _) => Err(unknown("upstream has no runs".to_owned())),
     }

@@ -387,7 +387,7 @@ pub(super) fn check_flags(scenario: &Scenario, release: Release) -> Result<(), F
     let missing = scenario.missing_flag_on(release).filter(|_| scenario.is_of_manifests);
     missing.map_or(Ok(()), |what| {
         let hint = "leave the flag out, or choose another release with --release";
-        Err(Failure::usage(what).hint(hint))
+        Err(Failure::usage(what.to_string()).hint(hint))
     })
 }
 

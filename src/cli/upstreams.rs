@@ -62,11 +62,13 @@ impl Upstreams {
         release: Release,
     ) -> Result<Behavior, Failure> {
         if let Some(why) = scenario.unsupported_on(release) {
-            return Ok(Behavior::Unsupported(why));
+            return Ok(Behavior::Unsupported(why.to_string()));
         }
         match (self.recorded(scenario, release)?, self.runs_live) {
             (Some(trace), _) => Ok(Behavior::Trace(trace)),
-            (None, RunsLive::Never) => Ok(Behavior::Unsupported(not_recorded_on(release))),
+            (None, RunsLive::Never) => {
+                Ok(Behavior::Unsupported(not_recorded_on(release).to_string()))
+            }
             (None, RunsLive::On(builds)) => Ok(self.live(scenario, release, builds)),
         }
     }
@@ -99,7 +101,7 @@ impl Upstreams {
             Err(why) => return Behavior::Unknown(why.clone()),
         };
         match (outcome.verdict, outcome.controllers.into_iter().next()) {
-            (Verdict::Skipped { why }, _) => Behavior::Unsupported(why),
+            (Verdict::Skipped { why }, _) => Behavior::Unsupported(why.to_string()),
             (Verdict::Inconclusive { why, .. }, _) => Behavior::Unknown(why),
             // The model's prediction does not matter here.
             (_, Some(ControllerRun::Hpa(run))) => Behavior::Trace(run.trace),

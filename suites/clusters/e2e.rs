@@ -70,7 +70,7 @@ fn run_fixtures(
 fn verdict(outcome: Option<&Outcome>) -> Result<Completion, Failed> {
     match &outcome.ok_or("it was not run")?.verdict {
         Verdict::Conforms => Ok(Completion::Completed),
-        Verdict::Skipped { why } => Ok(Completion::ignored_with(why)),
+        Verdict::Skipped { why } => Ok(Completion::ignored_with(why.to_string())),
         verdict => Err(format!("{verdict:#?}").into()),
     }
 }

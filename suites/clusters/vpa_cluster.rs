@@ -119,7 +119,7 @@ fn verdict(outcome: Option<&Outcome>) -> Result<Completion, Failed> {
     let outcome = outcome.ok_or("it was not run")?;
     match &outcome.verdict {
         Verdict::Conforms => Ok(Completion::Completed),
-        Verdict::Skipped { why } => Ok(Completion::ignored_with(why)),
+        Verdict::Skipped { why } => Ok(Completion::ignored_with(why.to_string())),
         // All runs before the undetermined one agreed.
         Verdict::Inconclusive { .. } if outcome.undetermined.is_some() => Ok(Completion::Completed),
         verdict => Err(format!("{verdict:#?}").into()),

@@ -13,7 +13,7 @@ use crate::support::trace_file;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::recorded;
-use kube_lockstep_engines::recorded::{Recorded, Traces};
+use kube_lockstep_engines::recorded::{Recorded, Traces, not_recorded_on};
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::Artifact;
 use kube_lockstep_scenario::Scenario;
@@ -253,7 +253,7 @@ fn a_release_on_which_a_scenario_is_not_recorded_is_skipped() {
     compare_or_record(folder.path(), &scenario, "1.37", Some(&trace), Mode::Record)
         .expect("it is recorded");
     assert_eq!(run("1.37"), Verdict::Conforms);
-    assert_eq!(run("1.36"), Verdict::Skipped { why: "not recorded on 1.36".to_owned() });
+    assert_eq!(run("1.36"), Verdict::Skipped { why: not_recorded_on("1.36") });
 }
 
 /// A trace is read to its end: entries after the end of the scenario are not ignored.

@@ -15,6 +15,7 @@ use kube_lockstep_report::junit::Junit;
 use kube_lockstep_report::markdown::Markdown;
 use kube_lockstep_report::terminal::{Layout, Terminal};
 use kube_lockstep_report::{CutOff, Report};
+use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
 use kube_lockstep_sim::expect::{Unmet, UnmetTick, UnmetValue};
 use kube_lockstep_sim::run::{
@@ -194,7 +195,7 @@ fn inconclusive() -> Outcome {
 }
 
 fn skipped() -> Outcome {
-    let why = "it applies to releases >=1.38, not to 1.37".to_owned();
+    let why = SkipReason::naming("it applies to releases >=1.38, not to ", "1.37", "");
     let mut outcome = outcome("tolerance/of-the-future", Verdict::Skipped { why });
     outcome.ticks = 0;
     outcome

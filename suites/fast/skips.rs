@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use kube_autoscaler_models::rules::{Release, Releases, VpaRelease};
 use kube_lockstep_engines::recorded::{FOLDER, RecordedRecommender, Traces};
+use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
 use kube_lockstep_sim::run::{Outcome, Verdict};
 
@@ -84,7 +85,7 @@ impl AllRuns {
         };
         *runs.skipped.entry(kind).or_default() += 1;
         let (release, fixture) = (runs.release.clone(), outcome.id.clone());
-        self.skips.push(Skip { kind, reason: general(why, &release), release, fixture });
+        self.skips.push(Skip { kind, reason: general(why), release, fixture });
     }
 
     /// The number of runs that are skipped for this reason.
@@ -177,18 +178,11 @@ fn releases(skips: &[&Skip]) -> String {
     }
 }
 
-/// The reason without its release, time and field, which differ between runs.
-fn general(why: &str, release: &str) -> String {
-    let why = why.strip_prefix(&format!("on {release}: ")).unwrap_or(why);
-    let why = match why.split_once(", ") {
-        Some((at, rest)) if at.starts_with("at ") => rest,
-        _ => why,
-    };
-    let why = why.replace(&format!(" on {release}"), "");
-    let why = why.replace(&format!("of {release}"), "of this release");
-    match why.strip_prefix(&format!("{release} ")) {
-        Some(rest) => format!("the release {rest}"),
-        None => why,
+/// The reason without its release, which differs between runs.
+fn general(why: &SkipReason) -> String {
+    match why {
+        SkipReason::OnRelease { what, .. } => what.clone(),
+        other => other.with_release("this release"),
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 use crate::registry::{Clock, EngineInfo};
 use crate::source::VirtualTimeKind;
 use kube_autoscaler_models::rules::{Release, VpaRelease};
-use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::compare::KnownDisagreement;
 use kube_lockstep_sim::engine::{Engine, Hpa, Vpa};
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
@@ -20,7 +20,7 @@ pub trait RunKind: VirtualTimeKind {
 
     /// Returns the reason why the expectations of a scenario do not apply to a release, with a
     /// release to choose instead. Returns `None` if one applies.
-    fn unchecked_on(scenario: &Self::Scenario, release: Self::Release) -> Option<String>;
+    fn unchecked_on(scenario: &Self::Scenario, release: Self::Release) -> Option<SkipReason>;
 
     /// The release of the recommender that runs with the controller, if one does.
     fn recommender(scenario: &Self::Scenario) -> Option<VpaRelease>;
@@ -45,7 +45,7 @@ impl RunKind for Hpa {
         engine.clock
     }
 
-    fn unchecked_on(scenario: &Scenario, release: Release) -> Option<String> {
+    fn unchecked_on(scenario: &Scenario, release: Release) -> Option<SkipReason> {
         scenario.unchecked_on(release)
     }
 
@@ -71,7 +71,7 @@ impl RunKind for Vpa {
         engine.recommender_clock
     }
 
-    fn unchecked_on(scenario: &VpaScenario, release: VpaRelease) -> Option<String> {
+    fn unchecked_on(scenario: &VpaScenario, release: VpaRelease) -> Option<SkipReason> {
         scenario.unchecked_on(release)
     }
 

@@ -217,11 +217,10 @@ impl<K: RunKind> ReleasePlan<K> {
     fn skipped(&self, engine: &Arc<str>) -> Vec<Outcome> {
         let release = self.release;
         let skipped = |scenario: &Arc<K::Scenario>| {
-            let why = K::unchecked_on(scenario, release).unwrap_or_default();
-            let verdict = Verdict::Skipped { why };
-            Outcome { verdict, ..K::unfinished(scenario, engine, release) }
+            let verdict = Verdict::Skipped { why: K::unchecked_on(scenario, release)? };
+            Some(Outcome { verdict, ..K::unfinished(scenario, engine, release) })
         };
-        self.for_other_releases.iter().map(skipped).collect()
+        self.for_other_releases.iter().filter_map(skipped).collect()
     }
 }
 

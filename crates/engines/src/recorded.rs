@@ -18,9 +18,8 @@ use kube_autoscaler_models::vpa::{
     ClusterChange, LogLine, ScriptStep, Stepped as RecommenderStepped,
 };
 use kube_lockstep_data::TRACES;
-use kube_lockstep_scenario::Diagnostic;
-use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{Diagnostic, Scenario, SkipReason};
 use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
 use kube_lockstep_sim::trace::file::{TraceFile, unbroken};
 use kube_lockstep_sim::trace::header::Header;
@@ -42,8 +41,8 @@ pub fn path(id: &str) -> String {
 }
 
 /// Why a scenario without a recorded trace on a release is not run there.
-pub fn not_recorded_on(release: impl fmt::Display) -> String {
-    format!("not recorded on {release}")
+pub fn not_recorded_on(release: impl fmt::Display) -> SkipReason {
+    SkipReason::naming("not recorded on ", release, "")
 }
 
 /// The location of recorded traces.
@@ -182,7 +181,7 @@ impl Traces {
         hash: &str,
         release: MinorVersion,
         name: impl fmt::Display,
-    ) -> Option<String> {
+    ) -> Option<SkipReason> {
         // `recording` reports traces that can't be read.
         let headers = self.headers(id).ok()?;
         let mut headers = headers.iter();
@@ -266,7 +265,7 @@ impl Engine for Recorded {
         self.release
     }
 
-    fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<SkipReason> {
         let release = self.release.into();
         self.traces.unsupported_reason(&scenario.id, &scenario.hash, release, self.release)
     }
@@ -393,7 +392,7 @@ impl Engine<Vpa> for RecordedRecommender {
         self.release
     }
 
-    fn unsupported_reason(&mut self, scenario: &VpaScenario) -> Option<String> {
+    fn unsupported_reason(&mut self, scenario: &VpaScenario) -> Option<SkipReason> {
         self.traces.unsupported_reason(&scenario.id, &scenario.hash, self.key(), self.release)
     }
 

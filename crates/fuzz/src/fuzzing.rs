@@ -180,7 +180,7 @@ impl<K: Fuzzed> Worker<'_, K> {
         self.engine = Some(engine);
         let Outcome { ticks, undetermined, .. } = outcome;
         let (skipped, failed) = match &outcome.verdict {
-            Verdict::Skipped { why } => (Some(why.clone()), false),
+            Verdict::Skipped { why } => (Some(why.to_string()), false),
             Verdict::Conforms => (None, false),
             _ => (None, undetermined.is_none()),
         };

@@ -15,7 +15,7 @@ use super::style::DIM;
 use super::table;
 use kube_autoscaler_models::derivation::{MetricDerivation, Target};
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
 
 /// A column of figures.
@@ -154,7 +154,7 @@ pub struct ComparisonRow {
     pub first_difference: Option<FirstDifference>,
     /// Why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_compared: Option<String>,
+    pub not_compared: Option<SkipReason>,
 }
 
 /// The targets that the figures of all settings are measured against: those of one prediction.
@@ -468,8 +468,7 @@ impl Table {
 /// The rows without figures, each with the reason.
 pub fn not_compared(rows: &[ComparisonRow]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|ComparisonRow { setting, release, not_compared, .. }| {
-        let why = not_compared.as_ref()?;
-        let why = why.strip_prefix(&format!("on {release}: ")).unwrap_or(why);
+        let why = not_compared.as_ref()?.after_release();
         Some(format!("not compared: {setting} on {release}: {why}"))
     })
 }

@@ -164,9 +164,9 @@ impl ScenarioLine {
             Verdict::Diverges(_) => (VerdictName::Diverges, None, ""),
             Verdict::Unmet => (VerdictName::Unmet, None, ""),
             Verdict::Inconclusive { why, output } => {
-                (VerdictName::Inconclusive, Some(why), output.as_str())
+                (VerdictName::Inconclusive, Some(why.clone()), output.as_str())
             }
-            Verdict::Skipped { why } => (VerdictName::Skipped, Some(why), ""),
+            Verdict::Skipped { why } => (VerdictName::Skipped, Some(why.to_string()), ""),
         };
         let explained = matches!(verdict, VerdictName::Diverges | VerdictName::Unmet);
         ScenarioLine {
@@ -189,7 +189,7 @@ impl ScenarioLine {
             notes: outcome.notes.clone(),
             ambiguous_ticks: outcome.ambiguous_ticks,
             retries: outcome.retries,
-            why: why.cloned(),
+            why,
             output: output.to_owned(),
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
         }

@@ -139,7 +139,7 @@ fn status(outcome: &Outcome, setting: Option<&Setting>) -> TestCaseStatus {
         Verdict::Conforms => return TestCaseStatus::success(),
         Verdict::Skipped { why } => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(why);
+            status.set_message(why.to_string());
             return status;
         }
         Verdict::Diverges(_) | Verdict::Unmet => {

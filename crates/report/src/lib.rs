@@ -130,7 +130,8 @@ fn headline(outcome: &Outcome) -> String {
     match &outcome.verdict {
         Verdict::Conforms => String::new(),
         Verdict::Unmet => unmet(),
-        Verdict::Inconclusive { why, .. } | Verdict::Skipped { why } => why.clone(),
+        Verdict::Inconclusive { why, .. } => why.clone(),
+        Verdict::Skipped { why } => why.to_string(),
         Verdict::Diverges(divergence) => {
             let position = match divergence.is_api_answer() {
                 true => format!("the API server's answer, t={}", divergence.at),

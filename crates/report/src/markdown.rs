@@ -42,8 +42,8 @@ impl<W: Write> Markdown<W> {
         self.summary.add(outcome);
         let release = &outcome.release;
         if let Verdict::Skipped { why } = &outcome.verdict {
-            let why = why.strip_prefix(&format!("on {release}: ")).unwrap_or(why);
-            self.skipped.push(format!("- `{}` on {release}: {}\n", outcome.id, inline(why)));
+            let why = inline(&why.after_release());
+            self.skipped.push(format!("- `{}` on {release}: {why}\n", outcome.id));
             return;
         }
         let text = super::outcome::text(outcome, self.setting.as_ref(), COLUMNS);

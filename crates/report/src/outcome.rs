@@ -33,7 +33,9 @@ pub fn text(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> Option<
         Verdict::Inconclusive { why, output } => {
             Some(inconclusive(outcome, run, why, output, columns))
         }
-        Verdict::Skipped { why } => Some(line("skipped", WARN, &outcome.id, why, columns)),
+        Verdict::Skipped { why } => {
+            Some(line("skipped", WARN, &outcome.id, &why.to_string(), columns))
+        }
     }
 }
 

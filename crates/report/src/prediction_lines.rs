@@ -17,7 +17,7 @@ use kube_autoscaler_models::api::{ConditionStatus, ConditionType, HpaCondition, 
 use kube_autoscaler_models::derivation::{MetricDerivation, PodCounts, Source, Target};
 use kube_autoscaler_models::observation::{Event, EventType, EventVerb, SentEvent};
 use kube_autoscaler_models::vpa::{Snapshot, VpaStatus};
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::recommender::MODEL;
 use kube_lockstep_sim::run::{FreeRun, FreeTick, Note, PodChange, VpaRun};
 
@@ -122,7 +122,7 @@ struct Summary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     vpa_release: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    skipped: Option<String>,
+    skipped: Option<SkipReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::json::{LineKind, ScenarioLine, SummaryFigures, SummaryLine, VerdictName};
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_sim::run::merge::{End, ResultFile};
 use kube_lockstep_sim::run::{Outcome, Setting, Shard, Summary, Verdict};
 
@@ -116,7 +117,9 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
     let verdict = match (line.verdict, line.divergence) {
         (VerdictName::Conforms, _) => Verdict::Conforms,
         (VerdictName::Unmet, _) => Verdict::Unmet,
-        (VerdictName::Skipped, _) => Verdict::Skipped { why },
+        (VerdictName::Skipped, _) => {
+            Verdict::Skipped { why: SkipReason::read(&why, &line.release) }
+        }
         (VerdictName::Inconclusive, _) => Verdict::Inconclusive { why, output: line.output },
         (VerdictName::Diverges, Some(divergence)) => Verdict::Diverges(divergence.read()?),
         (VerdictName::Diverges, None) => return Err("the divergence is missing".to_owned()),

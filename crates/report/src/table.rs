@@ -212,8 +212,8 @@ pub(crate) fn other_release_text(scenario: &Scenario, release: Release) -> Strin
              anyway; the expectations are not checked"
         ),
         None => {
-            let why = scenario.not_for(release).unwrap_or_default();
-            format!("no expectation is checked: {why}")
+            let why = scenario.not_for(release).map(|why| why.to_string());
+            format!("no expectation is checked: {}", why.unwrap_or_default())
         }
     }
 }

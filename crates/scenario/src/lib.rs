@@ -46,6 +46,7 @@ mod releases;
 pub mod resolve;
 pub mod resolved;
 mod schema;
+mod skip_reason;
 mod speed;
 pub mod syntax;
 pub mod text;
@@ -76,6 +77,7 @@ pub use self::recording::{AnswerOverview, check_answer};
 use self::resolve::Reader;
 pub use self::resolved::Scenario;
 pub use self::schema::schema;
+pub use self::skip_reason::SkipReason;
 use self::syntax::Syntax;
 use self::vpa::VpaScenario;
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::releases::for_others;
 use super::resolved::{Action, Autoscaler, Scenario};
+use super::skip_reason::SkipReason;
 use super::with_vpa::WithVpa;
 use kube_autoscaler_models::api::{HpaSpec, MetricSpec};
 use kube_autoscaler_models::flags::{FeatureGates, Flag, Flags, Gate, GateError, GateRule};
@@ -74,7 +75,7 @@ impl Scenario {
 
     /// Returns a message if the scenario is not for a release, with a release to choose instead.
     #[must_use]
-    pub fn not_for(&self, release: Release) -> Option<String> {
+    pub fn not_for(&self, release: Release) -> Option<SkipReason> {
         if self.releases.contains(release) {
             return None;
         }
@@ -86,7 +87,7 @@ impl Scenario {
     /// Returns the reason why no expectation applies to a release, with a release to choose
     /// instead. Returns `None` if one applies, or if the scenario has no expectations.
     #[must_use]
-    pub fn unchecked_on(&self, release: Release) -> Option<String> {
+    pub fn unchecked_on(&self, release: Release) -> Option<SkipReason> {
         if !self.all_expectations_are_for_others(release) {
             return None;
         }
@@ -117,7 +118,7 @@ impl Scenario {
 
     /// The reason why a release does not support the scenario, if it does not.
     #[must_use]
-    pub fn unsupported_on(&self, release: Release) -> Option<String> {
+    pub fn unsupported_on(&self, release: Release) -> Option<SkipReason> {
         let rules = Rules::of(release);
         let mut gates = rules.default_gates();
         let unknown = |(name, on): (&String, &bool)| match gates.set(name, *on) {
@@ -126,24 +127,30 @@ impl Scenario {
             result => result.err(),
         };
         if let Some(error) = self.gate_overrides.iter().find_map(unknown) {
-            return Some(format!("on {release}: {error}"));
+            let (release, what) = (release.to_string(), error.to_string());
+            return Some(SkipReason::OnRelease { release, what });
         }
         if let Some(missing) = self.missing_flag_on(release) {
             return Some(missing);
         }
         let measured = self.has_metric(|metric| metric.container_resource.is_some());
         if rules.feature_gates[Gate::HpaContainerMetrics as usize] == GateRule::Absent && measured {
-            return Some(format!("container metrics are not supported on {release}"));
+            return Some(SkipReason::naming(
+                "container metrics are not supported on ",
+                release,
+                "",
+            ));
         }
-        self.unsupported_fields(&rules).map(|why| format!("{why} {release}"))
+        let why = self.unsupported_fields(&rules)?;
+        Some(SkipReason::naming(format!("{why} "), release, ""))
     }
 
     /// The message that a release lacks a flag of the scenario, if it does.
     #[must_use]
-    pub fn missing_flag_on(&self, release: Release) -> Option<String> {
+    pub fn missing_flag_on(&self, release: Release) -> Option<SkipReason> {
         let rules = Rules::of(release);
         let flag = self.required_flags().into_iter().find(|flag| !rules.flags[*flag as usize])?;
-        Some(format!("{release} has no flag --{}", flag.name()))
+        Some(SkipReason::naming("", release, format!(" has no flag --{}", flag.name())))
     }
 
     /// The reason why fields of the HPAs are not supported under these rules: a sentence without

@@ -7,6 +7,7 @@ use schemars::{Schema, json_schema};
 
 use super::text::{Form, text_only};
 use crate::diagnostic::Diagnostic;
+use crate::skip_reason::SkipReason;
 use kube_autoscaler_models::rules::Release;
 
 /// The releases that a scenario applies to, both ends inclusive: by default of Kubernetes.
@@ -66,13 +67,14 @@ pub(super) fn for_others<R: fmt::Display>(
     others: &impl fmt::Display,
     newest: Option<R>,
     release: R,
-) -> String {
+) -> SkipReason {
     match newest {
-        Some(newest) => format!(
-            "{subject} for {others}, not for {release}: choose another release, for example \
-             --release {newest}"
+        Some(newest) => SkipReason::naming(
+            format!("{subject} for {others}, not for "),
+            release,
+            format!(": choose another release, for example --release {newest}"),
         ),
-        None => format!("{subject} for other releases than {release}"),
+        None => SkipReason::naming(format!("{subject} for other releases than "), release, ""),
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn unsupported(build: &Build, program: PathBuf) -> Result<(), Failed>
     let mut by_feature: BTreeMap<usize, Vec<Arc<Scenario>>> = BTreeMap::new();
     for scenario in support::fixtures().iter().map(|path| support::load(path)) {
         let Some(why) = scenario.unsupported_on(release) else { continue };
+        let why = why.to_string();
         let index = UNSUPPORTED_FEATURES.iter().position(|feature| why.contains(feature.why));
         let missing = || format!("add to UNSUPPORTED_FEATURES how upstream shows: {why}");
         by_feature.entry(index.ok_or_else(missing)?).or_default().push(scenario);

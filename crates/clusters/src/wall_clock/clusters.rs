@@ -45,7 +45,7 @@ impl ReadyEngine for NewClusters<'_> {
         let prepare = |it: &Scenario| match is_custom && it.interrupts_reconciles() {
             true => Err("with a custom controller: actions during a reconcile, because the \
                          controller may send its requests in another order than upstream's"
-                .to_owned()),
+                .into()),
             false => for_new_cluster(it, part.release, plan.cluster.pace),
         };
         let prepared = prepare_all(part, name, record, prepare);

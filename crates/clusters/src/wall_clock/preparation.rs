@@ -19,7 +19,7 @@ use kube_autoscaler_models::rules::{Release, Rules};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_engines::plan::{Pace, ReleasePlan};
 use kube_lockstep_engines::record::Record;
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::Verdict;
 use kube_lockstep_sim::run::lockstep::{FreeRun, free_run, unfinished};
 use kube_lockstep_sim::trace::Trace;
@@ -48,7 +48,7 @@ pub(super) fn prepare_all(
     part: &ReleasePlan,
     name: &Arc<str>,
     record: &mut Record<'_>,
-    prepare: impl Fn(&Scenario) -> Result<Scenario, String>,
+    prepare: impl Fn(&Scenario) -> Result<Scenario, SkipReason>,
 ) -> Vec<PreparedScenario> {
     let mut all = Vec::new();
     for written in &part.scenarios {
@@ -72,11 +72,11 @@ pub(super) fn for_new_cluster(
     scenario: &Scenario,
     release: Release,
     pace: Pace,
-) -> Result<Scenario, String> {
+) -> Result<Scenario, SkipReason> {
     if let Some(why) = scenario.unsupported_on(release) {
         return Err(why);
     }
-    let on_a_cluster = |why: String| format!("on a real cluster: {why}");
+    let on_a_cluster = |why: String| SkipReason::from(format!("on a real cluster: {why}"));
     if let Some(why) = unsupported_reason(scenario) {
         return Err(on_a_cluster(why));
     }
@@ -155,13 +155,13 @@ pub(super) fn for_existing_cluster(
     release: Release,
     period: Span,
     pace: Pace,
-) -> Result<Scenario, String> {
+) -> Result<Scenario, SkipReason> {
     if let Some(why) = scenario.unsupported_on(release) {
         return Err(why);
     }
-    let on_this_cluster = |why: String| format!("on this cluster: {why}");
+    let on_this_cluster = |why: String| SkipReason::from(format!("on this cluster: {why}"));
     if let Some(why) = unsupported_reason(scenario) {
-        return Err(format!("on a real cluster: {why}"));
+        return Err(format!("on a real cluster: {why}").into());
     }
     if scenario.interrupts_reconciles() {
         let why = "actions during a reconcile, which would delay the other reconciles";
@@ -252,6 +252,7 @@ pub(super) mod tests {
 
     fn prepared(text: &str, period: Span) -> Result<Scenario, String> {
         for_existing_cluster(&scenario(text), Release::NEWEST, period, Pace::default())
+            .map_err(|why| why.to_string())
     }
 
     pub(crate) fn fixture(id: &str) -> Arc<Scenario> {
@@ -325,6 +326,7 @@ pub(super) mod tests {
         let scenario = fixture("targets/a-kind-that-is-not-served");
         let why =
             for_new_cluster(&scenario, Release::NEWEST, Pace::default()).expect_err("both at 45 s");
+        let why = why.to_string();
         assert!(why.contains("the HPA is edited at 3s, the time of a reconcile"), "{why}");
         let scenario = fixture("tolerance/just-above-the-upper-edge-scales-up");
         assert!(for_new_cluster(&scenario, Release::NEWEST, Pace::default()).is_ok());
@@ -398,7 +400,7 @@ pub(super) mod tests {
                 let Some(name) = name.strip_suffix(".yaml") else { continue };
                 let id = format!("{area}/{name}");
                 let why = for_new_cluster(&fixture(&id), release, Pace::default()).err();
-                skipped.extend(why.map(|why| (id, why)));
+                skipped.extend(why.map(|why| (id, why.to_string())));
             }
         }
         skipped

@@ -33,7 +33,7 @@ use self::updater::UpdaterHost;
 use self::wire::{Open, Request, has_changes_during_reconciles, takes_turns};
 use kube_autoscaler_models::rules::{Release, Rules, VpaRelease};
 use kube_autoscaler_models::time::Time;
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::engine::{During, Engine, EngineError, Session, Step, UpdaterEngine, Vpa};
 use kube_lockstep_sim::trace::wire::{
     ALL_METRICS, Answer, Answered, DETAILS, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
@@ -180,17 +180,18 @@ impl Engine for Upstream {
     }
 
     /// Reports scenarios that the program's version of the protocol cannot express.
-    fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<String> {
+    fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<SkipReason> {
         // `open` reports a program that can't run.
         self.process().ok()?;
         if !has_changes_during_reconciles(scenario) {
             return None;
         }
         self.protocol.filter(|protocol| *protocol < DURING).map(|protocol| {
-            format!(
+            let why = format!(
                 "the engine speaks protocol version {protocol}, which has neither `during` nor \
                  `cacheLag`"
-            )
+            );
+            why.into()
         })
     }
 

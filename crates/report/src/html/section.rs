@@ -18,7 +18,7 @@ use kube_lockstep_sim::compare::{Divergence, EntryList, FieldDifference, FieldPa
 use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::change::Changed;
 use kube_lockstep_sim::run::recommender::{FreeRecommenderRun, free_recommender_run};
-use kube_lockstep_sim::run::{FreeRun, Outcome, Setting, Verdict, free_run};
+use kube_lockstep_sim::run::{FreeRun, Note, Outcome, Setting, Verdict, free_run};
 
 /// A scenario of a page. The same result on several releases is shown once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -158,10 +158,7 @@ impl Section {
             @for known in &outcome.known {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
-            (notes(outcome.notes.iter().map(|note| {
-                let what = for_any_release(&note.what, &outcome.release);
-                format!("{}: {what}", note.place(&outcome.path))
-            })))
+            (notes(&outcome.notes, &outcome.path))
         };
         let mut panels = Panels::default();
         let is_named = !figures.is_empty() && matches!(outcome.verdict, Verdict::Diverges(_));
@@ -191,7 +188,7 @@ impl Section {
             @if let Some(why) = undetermined {
                 p.note { b { "The run ends early: " } (why.to_string()) }
             }
-            (self::notes(notes.iter().map(|note| format!("{}: {}", note.place(path), note.what))))
+            (self::notes(notes, path))
         };
         let mut panels = Panels::default();
         let timelines = figures.html(&mut panels);
@@ -344,7 +341,7 @@ impl Section {
 fn gist(outcome: &Outcome) -> String {
     match &outcome.verdict {
         Verdict::Diverges(first) => Mark::diverges(first, &outcome.engine).gist(),
-        Verdict::Skipped { why } => cut(&for_any_release(why, &outcome.release)),
+        Verdict::Skipped { why } => cut(&why.with_release(RELEASES)),
         Verdict::Inconclusive { why, .. } => cut(why),
         Verdict::Conforms | Verdict::Unmet => String::new(),
     }
@@ -356,24 +353,9 @@ fn cut(text: &str) -> String {
     words::cut(text.lines().next().unwrap_or_default(), LONGEST)
 }
 
-/// Stands for the releases of a section.
-const RELEASES: char = '\u{e000}';
-
-/// A reason that names its release at last, with [`RELEASES`] instead, so that the same reason on
-/// several releases is shown once: `it applies to releases >=1.30, not to 1.27–1.29`.
-fn for_any_release(why: &str, release: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    match why.rsplit_once(release) {
-        Some((before, after)) if !before.ends_with(|c| is_part(c) || c == '.') => {
-            let mut after_dot = after.strip_prefix('.').unwrap_or(after).chars();
-            match after_dot.next() {
-                Some(next) if is_part(next) => why.to_owned(),
-                _ => format!("{before}{RELEASES}{after}"),
-            }
-        }
-        _ => why.to_owned(),
-    }
-}
+/// Stands for the releases of a section, so that the same reason on several releases is shown once:
+/// `it applies to releases >=1.30, not to 1.27–1.29`.
+const RELEASES: &str = "\u{e000}";
 
 /// `1.30–1.37`, for consecutive releases.
 fn ranges(releases: &[String]) -> String {
@@ -427,7 +409,8 @@ fn command(text: &str) -> Markup {
 }
 
 /// The notes of a scenario. Several are folded, so that they do not hide the charts.
-fn notes(notes: impl Iterator<Item = String>) -> Markup {
+fn notes(notes: &[Note], path: &str) -> Markup {
+    let notes = notes.iter().map(|note| format!("{}: {}", note.place(path), note.what));
     let notes: Vec<String> = notes.collect();
     html! {
         @if let [only] = notes.as_slice() {
@@ -449,7 +432,7 @@ fn verdict(outcome: &Outcome) -> Markup {
             @if !output.is_empty() { pre tabindex="0" { (printable(output)) } }
         },
         Verdict::Skipped { why } => html! {
-            p.note { b { "Skipped: " } (for_any_release(why, &outcome.release)) }
+            p.note { b { "Skipped: " } (why.with_release(RELEASES)) }
         },
         Verdict::Conforms | Verdict::Unmet => html! {},
     }

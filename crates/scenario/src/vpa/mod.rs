@@ -23,6 +23,7 @@ pub use self::releases::VpaReleaseRange;
 use super::releases::for_others;
 use super::resolved::{Metrics, TimelineEvent};
 use crate::diagnostic::Diagnostic;
+use crate::skip_reason::SkipReason;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
@@ -86,15 +87,15 @@ impl VpaScenario {
 
     /// The reason why a release does not support the scenario, if it does not.
     #[must_use]
-    pub fn unsupported_on(&self, release: VpaRelease) -> Option<String> {
+    pub fn unsupported_on(&self, release: VpaRelease) -> Option<SkipReason> {
         if !self.releases.contains(release) {
-            return Some(format!("the scenario is for {}", self.releases));
+            return Some(format!("the scenario is for {}", self.releases).into());
         }
         let later =
             |flag: &&String| VpaRelease::introducing(flag).is_some_and(|since| release < since);
         let flag = self.flags.keys().find(later)?;
         let since = VpaRelease::introducing(flag)?;
-        Some(format!("the recommender has no flag {flag} before {since}"))
+        Some(format!("the recommender has no flag {flag} before {since}").into())
     }
 
     /// Returns true if the scenario has expectations, and none of them applies to a release.
@@ -106,7 +107,7 @@ impl VpaScenario {
     /// Returns a message if the scenario is not for a release, or if it has expectations, none of
     /// which applies to the release. The message names a release to choose instead.
     #[must_use]
-    pub fn unchecked_on(&self, release: VpaRelease) -> Option<String> {
+    pub fn unchecked_on(&self, release: VpaRelease) -> Option<SkipReason> {
         let (subject, releases): (_, Vec<VpaRelease>) = if !self.releases.contains(release) {
             let named = VpaRelease::supported().filter(|it| self.releases.contains(*it));
             ("the scenario is", named.collect())

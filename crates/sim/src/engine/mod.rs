@@ -32,9 +32,8 @@ use kube_autoscaler_models::observation::{Observation, Request};
 use kube_autoscaler_models::rules::{AnyRelease, MinorVersion, Release, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa;
-use kube_lockstep_scenario::Diagnostic;
-use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{Diagnostic, Scenario, SkipReason};
 
 /// The updater and the admission controller of the Vertical Pod Autoscaler, with which their
 /// simulation is compared. It is not an [`Engine`]: it runs no scenario, but answers questions
@@ -171,7 +170,7 @@ pub trait Engine<K: ControllerKind = Hpa> {
 
     /// The reason why this engine can't run a scenario that its release supports, if any. The
     /// scenario is then skipped.
-    fn unsupported_reason(&mut self, _scenario: &K::Scenario) -> Option<String> {
+    fn unsupported_reason(&mut self, _scenario: &K::Scenario) -> Option<SkipReason> {
         None
     }
 

@@ -45,7 +45,7 @@ use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::rules::{AnyRelease, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Diagnostic;
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 
 /// The verdict on one scenario that ran on one engine.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,7 +66,7 @@ pub enum Verdict {
     /// The scenario was not run.
     Skipped {
         /// The reason.
-        why: String,
+        why: SkipReason,
     },
 }
 

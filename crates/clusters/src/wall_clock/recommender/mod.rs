@@ -27,6 +27,7 @@ use kube_lockstep_engines::executor::ReadyEngine;
 use kube_lockstep_engines::plan::{MAX_RECOMMENDERS, Pace, Plan, ReleasePlan};
 use kube_lockstep_engines::record::Record;
 use kube_lockstep_engines::upstream::recommender::deploy::Deployment;
+use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{EngineError, Vpa};
 use kube_lockstep_sim::run::lockstep::inconclusive;
@@ -146,13 +147,13 @@ fn prepare(
     scenario: &VpaScenario,
     release: VpaRelease,
     pace: Pace,
-) -> Result<PreparedScript, String> {
+) -> Result<PreparedScript, SkipReason> {
     if let Some(why) = scenario.unsupported_on(release) {
         return Err(why);
     }
-    let on_a_cluster = |why: String| format!("on a real cluster: {why}");
+    let on_a_cluster = |why: String| SkipReason::from(format!("on a real cluster: {why}"));
     if release < OLDEST_PROGRAM {
-        return Err(format!("only {OLDEST_PROGRAM} and newer run on control planes"));
+        return Err(format!("only {OLDEST_PROGRAM} and newer run on control planes").into());
     }
     if scenario.expects_contents() {
         let why = "the contents of checkpoints depend on the time of the start";
