@@ -23,7 +23,7 @@ use crate::expect::{self, ExternalScale, Moment, ScaleTargets};
 use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
 use crate::world::{Change, ServingChange, World};
 use kube_autoscaler_models::derivation::Derivation;
-use kube_autoscaler_models::hpa::Decision;
+use kube_autoscaler_models::hpa::{Decision, hpas_with_same_pods};
 use kube_autoscaler_models::observation::{ApiOutcome, Observation};
 use kube_autoscaler_models::rules::{AmbiguousHpas, Release, Rules};
 use kube_autoscaler_models::time::{Span, Time};
@@ -804,17 +804,6 @@ fn ahead<'k>(
     })
 }
 
-/// The orders in which a controller named HPAs with the same pods, one for each reconcile.
-fn ambiguous_orders(stepped: &Stepped) -> Vec<Vec<String>> {
-    let events = stepped.ticks.iter().flat_map(Observation::events);
-    let ambiguous = events.filter(|event| event.reason.as_str() == "AmbiguousSelector");
-    let names = |text: &str| {
-        let (_, rest) = text.split_once(": [")?;
-        Some(rest.trim_end_matches(']').split(' ').map(str::to_owned).collect())
-    };
-    ambiguous.map(|event| names(event.message.as_str()).unwrap_or_default()).collect()
-}
-
 /// Runs a scenario step by step: the engine's decisions drive the world.
 fn step_by_step<'k>(
     scenario: &Arc<Scenario>,
@@ -854,7 +843,8 @@ fn step_by_step<'k>(
         if predicted.has_random_part()
             && let Some(mut before) = before
         {
-            before.simulation.follow_orders(ambiguous_orders(&stepped));
+            let events = stepped.ticks.iter().flat_map(Observation::events);
+            before.simulation.follow_orders(events.filter_map(hpas_with_same_pods));
             match before.predict() {
                 Some(following) if following.step == predicted.step => {
                     (run, predicted) = (before, following);

@@ -5,6 +5,7 @@ mod status;
 
 use std::sync::Arc;
 
+pub use self::selectors::hpas_with_same_pods;
 use super::apimachinery::{conflict, is_conflict, outdated, parse_group_version};
 use super::decision::Decision;
 use super::input::{HpaChange, Input, Interruption};

@@ -7,12 +7,30 @@ use crate::api::{ConditionType, Text};
 use crate::flags::Gate;
 use crate::hpa::go::without_arguments;
 use crate::hpa::selector_store::ParsedSelector;
-use crate::observation::EventType;
+use crate::observation::{Event, EventType};
 use crate::rules::AmbiguousHpas;
 use crate::selector::Selector;
 
 const ORDER_OF_HPAS: &str = "the controller of this release names the HPAs with the same pods in \
                              the random order of a map";
+
+/// The reason of the event about other HPAs with the same pods.
+const AMBIGUOUS_SELECTOR: &str = "AmbiguousSelector";
+
+/// The text before the names of those HPAs, if the event names all of them.
+const MULTIPLE_HPAS: &str = "multiple HPAs: [";
+
+/// The HPAs with the same pods that an observed event names, in its order, which upstream leaves to
+/// chance. Only the message of the event has this order. `None` for other events.
+#[must_use]
+pub fn hpas_with_same_pods(event: &Event) -> Option<Vec<String>> {
+    if event.reason.as_str() != AMBIGUOUS_SELECTOR {
+        return None;
+    }
+    let names = event.message.as_str().split_once(MULTIPLE_HPAS).map(|(_, names)| names);
+    let names = names.and_then(|names| names.strip_suffix(']')).unwrap_or_default();
+    Some(names.split(' ').map(str::to_owned).collect())
+}
 
 impl Reconcile<'_> {
     /// The selector of the scale, if it is valid and no other HPA selects the same pods.
@@ -58,10 +76,10 @@ impl Reconcile<'_> {
                 AmbiguousHpas::All => {
                     self.derivation.random_part = Some(ORDER_OF_HPAS);
                     let hpas = self.selectors.in_observed_order(hpas).join(" ");
-                    format!("pods by selector {text} are controlled by multiple HPAs: [{hpas}]")
+                    format!("pods by selector {text} are controlled by {MULTIPLE_HPAS}{hpas}]")
                 }
             };
-            return Err(self.invalid_selector("AmbiguousSelector", error));
+            return Err(self.invalid_selector(AMBIGUOUS_SELECTOR, error));
         }
         Ok(parsed)
     }
