@@ -361,6 +361,18 @@ impl SentEvent {
         self.event.is_similar(event) && (self.event.message == event.message || self.is_combined())
     }
 
+    /// Returns true if the request shows nothing but this event: it is sent for the first time, and
+    /// its other fields have their defaults.
+    #[must_use]
+    pub fn only_shows(&self, event: &Event) -> bool {
+        let SentEvent { verb, event: sent, count, origin, times } = self;
+        (*verb, *count) == (EventVerb::Create, 1)
+            && (sent.type_, &sent.reason, &sent.message)
+                == (event.type_, &event.reason, &event.message)
+            && *origin == EventOrigin::default()
+            && *times == EventTimes::default()
+    }
+
     /// The request without the fields that engines report since version 5 of the protocol.
     #[must_use]
     pub fn for_older_protocol(&self) -> SentEvent {

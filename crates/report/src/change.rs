@@ -265,7 +265,7 @@ fn difference(first: &Divergence, columns: usize) -> String {
     let mut out = format!("  {}\n", moment(first));
     let shown = &first.fields[..first.fields.len().min(FIELDS)];
     for field in shown {
-        let FieldDifference { field, model: old, upstream: new } = field;
+        let FieldDifference { field, model: old, upstream: new, .. } = field;
         let (old, new) = narrowed(old, new);
         let text = format!("{field}: {old} -> {new}");
         out.push_str(&hanging("    ", &text, 2, columns));
@@ -308,7 +308,7 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
 fn first(first: &Divergence) -> String {
     match first.fields.first() {
         None => String::new(),
-        Some(FieldDifference { field, model: old, upstream: new }) => {
+        Some(FieldDifference { field, model: old, upstream: new, .. }) => {
             let (old, new) = narrowed(old, new);
             format!(", {}: {field}: `{old}` → `{new}`", moment(first))
         }

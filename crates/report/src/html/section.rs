@@ -564,18 +564,10 @@ fn without_repetition(fields: &[FieldDifference]) -> Vec<&FieldDifference> {
     let repeats = |field: &FieldDifference| {
         let FieldPath::Entry(EntryList::SentEvents, index) = field.field else { return false };
         let event = FieldPath::Entry(EntryList::Events, index);
-        let event = fields.iter().find(|other| other.field == event);
-        let is_of =
-            |sent: &str, event: &str| sent.strip_prefix(FIRST_SENT).unwrap_or(sent) == event;
-        event.is_some_and(|event| {
-            is_of(&field.model, &event.model) && is_of(&field.upstream, &event.upstream)
-        })
+        field.only_shows_event && fields.iter().any(|other| other.field == event)
     };
     fields.iter().filter(|field| !repeats(field)).collect()
 }
-
-/// How an event is sent the first time.
-const FIRST_SENT: &str = "create with count 1: ";
 
 fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {
     html! {

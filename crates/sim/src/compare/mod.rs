@@ -31,6 +31,10 @@ pub struct FieldDifference {
     pub model: String,
     /// The observed value.
     pub upstream: String,
+    /// True for requests that send events, if they only show the events themselves. Not in files of
+    /// results.
+    #[serde(skip)]
+    pub only_shows_event: bool,
 }
 
 impl FieldDifference {
@@ -40,7 +44,12 @@ impl FieldDifference {
         model: impl Into<String>,
         upstream: impl Into<String>,
     ) -> FieldDifference {
-        FieldDifference { field: field.into(), model: model.into(), upstream: upstream.into() }
+        FieldDifference {
+            field: field.into(),
+            model: model.into(),
+            upstream: upstream.into(),
+            only_shows_event: false,
+        }
     }
 }
 
@@ -152,9 +161,7 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         differences.list(EntryList::Events, model.events(), seen.events());
     }
     if scope.sent_events {
-        let sent = |request| scope.sent(request);
-        let (model, seen) = (model.sent_events().map(sent), seen.sent_events().map(sent));
-        differences.list(EntryList::SentEvents, model, seen);
+        sent_events(&mut differences, model, seen, scope);
     }
     // Reads nearly always agree, so this case must be fast.
     if model.reads().ne(seen.reads()) {
@@ -181,6 +188,29 @@ pub fn observations(model: &Observation, seen: &Observation, scope: Scope) -> Ve
         differences.field("observation", &text(model), &text(seen));
     }
     differences.found
+}
+
+/// Compares the requests that send events.
+fn sent_events(
+    differences: &mut Differences,
+    model: &Observation,
+    seen: &Observation,
+    scope: Scope,
+) {
+    let sent = |request| scope.sent(request);
+    let requests = [model, seen].map(|tick| tick.sent_events().map(sent));
+    let [of_model, observed] = requests.clone();
+    differences.list(EntryList::SentEvents, of_model, observed);
+    for difference in &mut differences.found {
+        let FieldPath::Entry(EntryList::SentEvents, index) = difference.field else { continue };
+        let mut ticks = [model, seen].into_iter().zip(requests.clone());
+        difference.only_shows_event = ticks.all(|(tick, mut requests)| {
+            match (tick.events().nth(index), requests.nth(index)) {
+                (Some(event), Some(request)) => request.only_shows(event),
+                (event, request) => event.is_none() && request.is_none(),
+            }
+        });
+    }
 }
 
 /// The difference for a tick that only one side has.
