@@ -136,14 +136,16 @@ mod tests {
     use super::*;
 
     fn plain(points: &[(Time, i32)], seconds: i64, columns: usize) -> String {
-        let values: Vec<(Time, Option<f64>)> =
-            points.iter().map(|(at, replicas)| (*at, Some(f64::from(*replicas)))).collect();
+        let values = points.iter().map(|(at, replicas)| (*at, Some(f64::from(*replicas))));
+        drawn(&values.collect::<Vec<_>>(), seconds, columns)
+    }
+
+    fn drawn(values: &[(Time, Option<f64>)], seconds: i64, columns: usize) -> String {
         let largest = values.iter().filter_map(|(_, value)| *value).fold(0.0, f64::max);
         let (axis, label) =
             (ValueAxis::up_to(largest, 1.0, 4, true), |value: f64| value.to_string());
         let (end, target, rows) = (Time::from_secs(seconds), None, 8);
-        let picture =
-            Picture { values: &values, target, end, axis, label: &label, rows, columns }.draw();
+        let picture = Picture { values, target, end, axis, label: &label, rows, columns }.draw();
         anstream::adapter::strip_str(&picture).to_string()
     }
 
@@ -169,6 +171,17 @@ mod tests {
             "   0s   10s  20s  30s 40s  50s  1m",
         ];
         assert_eq!(plain(&points, 60, 34).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_time_without_a_value_is_a_gap() {
+        let at = Time::from_secs;
+        let values = [(at(0), Some(3.0)), (at(20), None), (at(40), Some(3.0))];
+        let picture = drawn(&values, 60, 34);
+        let is_dot = |c: char| ('\u{2801}'..='\u{28ff}').contains(&c);
+        let line = picture.lines().find(|line| line.contains(is_dot)).expect("a line");
+        let dots: String = line.chars().skip(4).map(|c| if is_dot(c) { '.' } else { c }).collect();
+        assert_eq!(dots, "...........        ...........", "{picture}");
     }
 
     #[test]

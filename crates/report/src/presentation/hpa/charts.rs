@@ -200,3 +200,30 @@ fn pods(pods: &[Pods]) -> Option<Chart> {
 /// The explanation of a hatched area.
 const NOT_CLASSIFIED: &str = "In these ticks, the controller did not look at the pods: for \
      example, it could not read the scale or the metrics.";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::presentation::Controller as _;
+    use crate::presentation::hpa::Run;
+    use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_data::FIXTURES;
+    use kube_lockstep_scenario as scenario;
+    use kube_lockstep_sim::run::free_run;
+
+    #[test]
+    fn a_metric_has_no_value_while_it_fails() {
+        let text =
+            FIXTURES.text("errors/metrics-api-unavailable-and-back.yaml").expect("a fixture");
+        let no_files = |_: &str| Err("".into());
+        let scenario = scenario::parse("outage.yaml", &text, &no_files).expect("a scenario");
+        let scenario = Arc::new(scenario);
+        let run = free_run(&scenario, Release::NEWEST);
+        let drawn = Run::from_model(&scenario, &run, None).expect("ticks");
+        let charts = drawn.timelines()[0].charts();
+        let metric = charts.iter().find(|chart| chart.main == "value").expect("a metric");
+        let values: Vec<Option<f64>> = metric.values().iter().map(|(_, value)| *value).collect();
+        assert_eq!(values, [Some(50.0), None, None, None, Some(100.0)]);
+    }
+}
