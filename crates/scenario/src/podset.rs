@@ -29,6 +29,13 @@ impl PodSet {
             }
         }
     }
+
+    /// Returns true if the set names a single pod.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        let PodSet::Ordinals(ranges) = self else { return false };
+        matches!(ranges[..], [(first, last)] if first == last)
+    }
 }
 
 /// Written as cpusets are: `0-4,7`, or `all`.

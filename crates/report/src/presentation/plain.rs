@@ -28,16 +28,15 @@ pub(super) fn event(event: &TimelineEvent) -> String {
 
 /// `pods 0-2`, `pod 3`, `all pods`.
 pub(super) fn pods(pods: &PodSet) -> String {
-    match (pods, pods.to_string()) {
-        (PodSet::All, _) => "all pods".to_owned(),
-        (_, text) if text.contains(['-', ',']) => format!("pods {text}"),
-        (_, text) => format!("pod {text}"),
+    match pods {
+        PodSet::All => "all pods".to_owned(),
+        some => format!("{} {some}", verb(some, "pod", "pods")),
     }
 }
 
-/// A verb for one pod, or for several.
+/// A word for one pod, or for several.
 pub(super) fn verb<'v>(of: &PodSet, one: &'v str, several: &'v str) -> &'v str {
-    if pods(of).starts_with("pod ") { one } else { several }
+    if of.is_single() { one } else { several }
 }
 
 /// `503 ServiceUnavailable`.
