@@ -22,18 +22,6 @@ pub struct Labels {
     labels: BTreeMap<String, String>,
 }
 
-impl From<BTreeMap<String, String>> for Labels {
-    fn from(labels: BTreeMap<String, String>) -> Labels {
-        Labels::new(labels)
-    }
-}
-
-impl From<Labels> for BTreeMap<String, String> {
-    fn from(labels: Labels) -> BTreeMap<String, String> {
-        labels.labels
-    }
-}
-
 impl Labels {
     /// Labels from names and values.
     #[must_use]
