@@ -64,11 +64,15 @@ pub fn write_program(path: &Path, script: &str) -> io::Result<()> {
     }
 }
 
-/// Fails if a generated file of the repository differs from this text. If `cargo xtask docs` has
-/// set `UPDATE_DOCS`, writes the file instead.
+/// Returns true if `cargo xtask docs` runs the tests, so that they write generated files.
+pub fn updates_docs() -> bool {
+    std::env::var_os("UPDATE_DOCS").is_some()
+}
+
+/// Fails if a generated file of the repository differs from this text, or writes the file.
 pub fn assert_generated(name: &str, text: &str) {
     let path = repository().join(name);
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if updates_docs() {
         std::fs::write(&path, text).expect("a generated file can be written");
     }
     let is_current = std::fs::read_to_string(&path).is_ok_and(|stored| stored == text);

@@ -71,7 +71,7 @@ pub(super) fn look_as_before(browser: &str) -> Result<(), Failed> {
         for shot in &SHOTS {
             let name = format!("{name}-{}", shot.name);
             let picture = shot.take(browser, &page, "").map_err(|why| explained(&name, why))?;
-            if std::env::var_os("UPDATE_DOCS").is_some() {
+            if support::updates_docs() {
                 picture.write(&kept(&name))?;
             }
             let before = Picture::read(&kept(&name))?;
