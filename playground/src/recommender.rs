@@ -6,7 +6,7 @@ use kube_lockstep_report::html::{Part, ScenarioChange, decisions};
 use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_report::table::Rows;
 use kube_lockstep_report as report;
-use kube_lockstep_report::recommender;
+use kube_lockstep_report::explain;
 use kube_lockstep_sim::run::recommender::{MODEL, free_recommender_run, predicted, predicted_recommender_run};
 use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
 use kube_lockstep_scenario::vpa::VpaScenario;
@@ -94,7 +94,7 @@ fn explanation(scenario: &VpaScenario, release: VpaRelease, tick: usize) -> Resu
     if index >= run.snapshots.len() {
         return Err(Refused::new(format!("there is no tick {tick}")));
     }
-    let text = recommender::explain(scenario, &run, index, release, COLUMNS);
+    let text = explain::recommender_run(scenario, &run, index, release, COLUMNS);
     Ok(json!({ "text": report::plain(&text) }))
 }
 

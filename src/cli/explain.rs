@@ -17,7 +17,7 @@ use kube_lockstep_engines::source::{EngineFactory, EngineSource, VirtualTimeKind
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_manifests::days_as_hours;
 use kube_lockstep_report as report;
-use kube_lockstep_report::{explain, recommender, table};
+use kube_lockstep_report::{explain, table};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
 use kube_lockstep_scenario::vpa::VpaScenario;
@@ -212,7 +212,7 @@ fn explain_vpa(args: &Args, scenario: &VpaScenario) -> anyhow::Result<u8> {
     let Selected { index, note } = select_run(args, &run.snapshots, &names, length)?;
     show(&note)?;
     let run = free_recommender_run(scenario, release, &|number| number == index);
-    show(&recommender::explain(scenario, &run, index, release, columns()))?;
+    show(&explain::recommender_run(scenario, &run, index, release, columns()))?;
     if let Some(checkout) = checkout {
         let builds = args.release.local.build;
         show(&compare_recommender(builds, &checkout, scenario, release, index + 1)?)?;
@@ -273,7 +273,7 @@ fn explain_vpa_with_hpa(args: &Args, scenario: &Arc<Scenario>, vpa: &str) -> any
     let Selected { index, note } = select_run(args, run.snapshots(), &[vpa], length)?;
     show(&note)?;
     let run = explained_free_run(scenario, release, &|number| number == index);
-    let text = run.vpa.map(|vpa| recommender::explain_with_hpa(&vpa, index, columns()));
+    let text = run.vpa.map(|vpa| explain::recommender_run_with_hpa(&vpa, index, columns()));
     show(&text.unwrap_or_default())?;
     Ok(exit::CONFORMS)
 }
@@ -306,7 +306,7 @@ fn select_run(
 ) -> Result<Selected, Failure> {
     let times: Vec<Time> = runs.iter().map(|snapshot| snapshot.at).collect();
     let overview = overview("the recommender", &times);
-    let default = recommender::first_recommendation(runs, vpas);
+    let default = explain::first_recommendation(runs, vpas);
     let does = "recommends resources";
     select(args, &Ticks { times, default, does, length, overview: &overview })
 }

@@ -23,7 +23,7 @@ use kube_autoscaler_models::vpa::Write;
 use kube_lockstep_engines::recorded;
 use kube_lockstep_engines::recorded::{RecordedRecommender, Traces};
 use kube_lockstep_fuzz::{Coverage, CoverageGroup};
-use kube_lockstep_report::{explain, recommender};
+use kube_lockstep_report::explain;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::recommender::free_recommender_run;
@@ -250,7 +250,8 @@ fn recommender_evidence_of(scenario: &Arc<VpaScenario>) -> Vec<String> {
         }
         Entry::Run(at) => {
             let index = runs.next().expect("there is a next number");
-            let text = recommender::explain(scenario, &run, index, release, usize::from(u16::MAX));
+            let text =
+                explain::recommender_run(scenario, &run, index, release, usize::from(u16::MAX));
             let text = anstream::adapter::strip_str(&text).to_string();
             // The head of the text contains the requirement, which is not evidence.
             let (_, text) = text.split_once("\ntick ").expect("a tick has a number");
@@ -517,7 +518,7 @@ fn no_derivation_repeats_its_own_amount() {
         let run = free_recommender_run(&scenario, release, &|run| run < 20);
         for index in run.explained.keys() {
             let text =
-                recommender::explain(&scenario, &run, *index, release, usize::from(u16::MAX));
+                explain::recommender_run(&scenario, &run, *index, release, usize::from(u16::MAX));
             for (before, after) in text.lines().filter_map(|line| line.split_once(THEN)) {
                 changed += 1;
                 if before.ends_with(after) {

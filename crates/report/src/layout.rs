@@ -64,6 +64,13 @@ pub fn hanging(label: &str, text: &str, indent: usize, columns: usize) -> String
     out
 }
 
+/// Like [`hanging`], with a style for the label.
+pub fn labelled(label: &str, style: Style, text: &str, indent: usize, columns: usize) -> String {
+    let block = hanging(label, text, indent, columns);
+    let label = label.trim_end();
+    format!("{:indent$}{}{}", "", paint(style, label), &block[indent + label.len()..])
+}
+
 /// The alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Align {

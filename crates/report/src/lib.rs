@@ -31,7 +31,6 @@ pub mod prediction;
 mod prediction_lines;
 #[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "only pages show all of it"))]
 mod presentation;
-pub mod recommender;
 pub mod results;
 mod scale;
 #[doc(hidden)]
@@ -39,6 +38,7 @@ pub mod style;
 pub mod table;
 #[cfg(feature = "terminal")]
 pub mod terminal;
+mod text;
 mod unmet;
 
 use std::io;

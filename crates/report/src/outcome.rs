@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 
 use super::difference::{below_each_other, is_short, side_by_side};
-use super::layout::{Align, Columns, hanging, width, wrap};
+use super::layout::{Align, Columns, hanging, labelled, width, wrap};
 use super::style::{BAD, DIM, STRONG, WARN, paint};
 use super::unmet::{UnmetOf, with_fixtures_folder};
 use super::{counted, replay};
@@ -51,7 +51,7 @@ pub fn note_line(path: &str, note: &Note, columns: usize) -> String {
 
 /// A note as lines.
 pub fn note_text(text: &str, columns: usize) -> String {
-    hanging("note: ", text, 0, columns).replacen("note:", &paint(WARN, "note:"), 1)
+    labelled("note: ", WARN, text, 0, columns)
 }
 
 /// One line for a scenario with any verdict; with the release if there are several.

@@ -3,16 +3,19 @@
 use std::io;
 use std::sync::Arc;
 
+use super::presentation::hpa::prediction::HpaPrediction;
+use super::presentation::prediction::{Head, Prediction};
+use super::presentation::recommender::prediction::RecommenderPrediction;
 use super::table::{self, Contents, Rows};
+use super::text::text;
 use super::unmet::UnmetOf;
-use super::{csv, outcome, prediction_lines, recommender};
-use kube_autoscaler_models::rules::{Release, VpaRelease};
+use super::{csv, outcome, prediction_lines};
+use kube_autoscaler_models::rules::VpaRelease;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::Expectation;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::recommender::FreeRecommenderRun;
-use kube_lockstep_sim::run::{FreeRun, Note, RandomOutcome};
+use kube_lockstep_sim::run::{FreeRun, RandomOutcome};
 
 /// A prediction.
 #[derive(Clone, Copy, Debug)]
@@ -29,17 +32,6 @@ pub enum PredictedRun<'a> {
     Hpa(&'a Arc<Scenario>, &'a FreeRun),
     /// A run of the VPA's recommender alone.
     Vpa(&'a VpaScenario, &'a FreeRecommenderRun, VpaRelease),
-}
-
-/// The scenario of a prediction, and the parts that all runs have.
-#[derive(Debug)]
-pub(super) struct Head<'a> {
-    pub id: &'a str,
-    pub path: &'a str,
-    pub requirement: &'a str,
-    pub release: String,
-    pub notes: &'a [Note],
-    pub undetermined: Option<&'a RandomOutcome>,
 }
 
 impl<'a> Predicted<'a> {
@@ -59,25 +51,18 @@ impl<'a> Predicted<'a> {
         Predicted { run: PredictedRun::Vpa(scenario, run, release), unmet: &run.unmet }
     }
 
-    pub(super) fn head(&self) -> Head<'a> {
+    /// The controller's part of reports.
+    pub(super) fn prediction(&self) -> Box<dyn Prediction<'a> + 'a> {
         match self.run {
-            PredictedRun::Hpa(scenario, run) => Head {
-                id: &scenario.id,
-                path: &scenario.path,
-                requirement: &scenario.requirement,
-                release: run.trace.release.clone(),
-                notes: &run.notes,
-                undetermined: run.undetermined.as_ref(),
-            },
-            PredictedRun::Vpa(scenario, run, release) => Head {
-                id: &scenario.id,
-                path: &scenario.path,
-                requirement: &scenario.requirement,
-                release: release.to_string(),
-                notes: &run.notes,
-                undetermined: run.undetermined.as_ref(),
-            },
+            PredictedRun::Hpa(scenario, run) => Box::new(HpaPrediction { scenario, run }),
+            PredictedRun::Vpa(scenario, run, release) => {
+                Box::new(RecommenderPrediction { scenario, run, release })
+            }
         }
+    }
+
+    pub(super) fn head(&self) -> Head<'a> {
+        self.prediction().head()
     }
 
     /// The scenario's file.
@@ -95,11 +80,7 @@ impl<'a> Predicted<'a> {
     /// Why the release does not check the expectations of the scenario, if it does not.
     #[must_use]
     pub fn other_release(&self) -> Option<String> {
-        let PredictedRun::Hpa(scenario, run) = self.run else { return None };
-        let release = run.trace.release.parse().ok()?;
-        let applies =
-            scenario.releases.contains(release) && scenario.unsupported_on(release).is_none();
-        (!applies).then(|| table::other_release_text(scenario, release))
+        self.prediction().other_release()
     }
 
     /// The scenario, the charts and the table of each controller, the summary and the notes.
@@ -108,10 +89,7 @@ impl<'a> Predicted<'a> {
         let Head { id, path, requirement, release, notes, .. } = self.head();
         let columns = contents.columns;
         let mut out = table::heading(id, requirement, &release, columns);
-        out.push_str(&match self.run {
-            PredictedRun::Hpa(scenario, run) => table::body(scenario, run, contents),
-            PredictedRun::Vpa(scenario, run, _) => recommender::body(scenario, run, contents),
-        });
+        out.push_str(&text(&self.prediction().text(contents), contents));
         for note in notes {
             out.push_str(&outcome::note_line(path, note, columns));
         }
@@ -122,20 +100,8 @@ impl<'a> Predicted<'a> {
     #[must_use]
     pub fn expectations(&self, columns: usize) -> String {
         let Head { id, path, release, .. } = self.head();
-        let expected = match self.run {
-            PredictedRun::Hpa(..) if self.other_release().is_some() => 0,
-            PredictedRun::Hpa(scenario, run) => {
-                let on = run.trace.release.parse::<Release>();
-                let is_here =
-                    |it: &&Expectation| on.as_ref().is_ok_and(|on| it.releases.contains(*on));
-                let vpa = run.vpa.as_ref();
-                let beside = vpa.map_or(0, |it| it.scenario.expectations_on(it.release).count());
-                scenario.expect.iter().filter(is_here).count() + beside
-            }
-            PredictedRun::Vpa(scenario, _, release) => scenario.expectations_on(release).count(),
-        };
         let of = UnmetOf { id, path, release: &release };
-        table::expectations(of, expected, self.unmet, columns)
+        table::expectations(of, self.prediction().expectations(), self.unmet, columns)
     }
 
     /// Writes a line of JSON for each tick, and a summary on the last line. `several`: with the id
@@ -150,11 +116,6 @@ impl<'a> Predicted<'a> {
     /// The ticks as CSV, with a header.
     #[must_use]
     pub fn csv(&self, rows: Rows) -> String {
-        csv::written(match self.run {
-            PredictedRun::Hpa(scenario, run) => csv::ticks(scenario, run, rows),
-            PredictedRun::Vpa(scenario, _, release) => {
-                csv::recommendations(scenario, release, rows)
-            }
-        })
+        csv::written(self.prediction().csv(rows))
     }
 }

@@ -3,12 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::layout::{Align, Columns, hanging};
+use super::layout::{Columns, hanging};
 use super::presentation::rows::{Column, Emphasis, Row, TickTable};
-use super::presentation::{Chart, Controller as _, hpa};
 use super::style::{BAD, DIM, GOOD, STRONG, paint};
 use super::unmet::UnmetOf;
-use super::{counted, outcome, plot, recommender};
+use super::{counted, outcome};
 use anstyle::Style;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::{Span, Time};
@@ -48,83 +47,9 @@ pub enum Rows {
     Changes,
 }
 
-/// The text of a controller's part of a prediction.
-pub(super) struct Part {
-    /// The heading, if the part needs one.
-    pub title: Option<String>,
-    pub charts: Vec<Chart>,
-    pub table: TickTable,
-    /// The end of the axis of time.
-    pub end: Time,
-}
-
-impl Part {
-    /// The text, after an empty line.
-    pub(super) fn text(&self, contents: Contents) -> String {
-        let Contents { has_charts, columns, .. } = contents;
-        let mut out = "\n".to_owned();
-        if let Some(title) = &self.title {
-            let _ = writeln!(out, "{title}");
-        }
-        if has_charts {
-            let charts = plot::all(&self.charts, self.end, columns);
-            // The first chart follows the title.
-            let charts = charts.strip_prefix('\n').map(|charts| format!("{charts}\n"));
-            out.push_str(&charts.unwrap_or_default());
-        }
-        out.push_str(&ticks(&self.table, columns));
-        out
-    }
-}
-
-/// A prediction without its heading: charts of the replicas and metrics, the table, the summary,
-/// and the VPA with the HPA.
-pub(super) fn body(scenario: &Scenario, run: &FreeRun, contents: Contents) -> String {
-    let Contents { rows, columns, .. } = contents;
-    let first = hpa::Run::from_model(scenario, run, None).and_then(|run| {
-        let mut timelines = run.timelines().into_iter();
-        timelines.next()
-    });
-    let part = Part {
-        title: None,
-        charts: first.map(|timeline| timeline.charts()).unwrap_or_default(),
-        table: hpa::rows::table(scenario, run, rows),
-        end: scenario.until,
-    };
-    let mut out = part.text(contents);
-    let rescales = run.ticks.iter().filter(|tick| tick.replicas_before != tick.replicas_after);
-    let points = points(scenario, run, 0);
-    let (least, most) = points
-        .iter()
-        .fold((i32::MAX, i32::MIN), |(least, most), (_, it)| (least.min(*it), most.max(*it)));
-    let last = points.last().map_or(0, |(_, replicas)| *replicas);
-    let changes = counted(rescales.count(), "change");
-    let target = if scenario.other_targets.is_empty() {
-        String::new()
-    } else {
-        format!(" of {}", scenario.workload.name)
-    };
-    let mut ending = format!(
-        "{}, {changes} of replicas by the controller; replicas{target}: {last} at the end, {least} \
-         to {most} overall",
-        counted(run.ticks.len(), "tick"),
-    );
-    for (index, target) in scenario.targets().enumerate().skip(1) {
-        let last = self::points(scenario, run, index).last().map_or(0, |(_, replicas)| *replicas);
-        let _ = write!(ending, "; replicas of {}: {last} at the end", target.name);
-    }
-    out.push('\n');
-    out.push_str(&hanging("", &ending, 0, columns));
-    if let Some(vpa) = &run.vpa {
-        out.push_str(&recommender::with_hpa(vpa, contents));
-    }
-    out
-}
-
 /// The rows of a table, repeated ones folded.
-fn ticks(table: &TickTable, columns: usize) -> String {
-    let align = |column: &Column| if column.is_number { Align::Right } else { Align::Left };
-    let mut out = Columns::new(&table.columns.iter().map(align).collect::<Vec<_>>());
+pub(super) fn ticks(table: &TickTable, columns: usize) -> String {
+    let mut out = Columns::new(&table.columns.iter().map(Column::align).collect::<Vec<_>>());
     out.row(table.columns.iter().map(|column| column.title.clone()).collect(), DIM);
     let repeats = |row: &&Row| matches!(row, Row::Tick(tick) if tick.repeats);
     let mut rest = table.rows.as_slice();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use self::notes::Notes;
-use super::layout::hanging;
+use super::layout::labelled;
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{Report, counted, outcome, thousands};
 use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict};
@@ -121,8 +121,7 @@ impl<W: Write> Terminal<W> {
         let lines = again.map(|EngineFailure { why, more, .. }| {
             let scenarios = counted(*more, "more scenario");
             let text = format!("{scenarios} for the same reason: {why}");
-            let text = hanging("inconclusive  ", &text, 0, self.layout.columns);
-            text.replacen("inconclusive", &paint(WARN, "inconclusive"), 1)
+            labelled("inconclusive  ", WARN, &text, 0, self.layout.columns)
         });
         lines.collect()
     }
@@ -176,12 +175,10 @@ fn ending(summary: &Summary, run: Option<&Setting>, columns: usize) -> String {
     let mut out = String::new();
     for entry in &summary.stale_known {
         let entry = format!("{entry} no longer disagrees; remove it from divergences.yaml");
-        let text = hanging("stale  ", &entry, 0, columns);
-        out.push_str(&text.replacen("stale", &paint(BAD, "stale"), 1));
+        out.push_str(&labelled("stale  ", BAD, &entry, 0, columns));
     }
     for part in &summary.missing {
-        let text = hanging("missing  ", part, 0, columns);
-        out.push_str(&text.replacen("missing", &paint(BAD, "missing"), 1));
+        out.push_str(&labelled("missing  ", BAD, part, 0, columns));
     }
     for (release, release_summary) in &summary.releases {
         let line = figures(release_summary, &paint(STRONG, &format!("{release:>6}")));

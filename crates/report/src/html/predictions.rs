@@ -4,7 +4,8 @@ use super::page;
 use super::section::Section;
 use super::sections::Sections;
 use super::share::Share;
-use crate::prediction::{Head, Predicted};
+use crate::prediction::Predicted;
+use crate::presentation::prediction::Head;
 
 /// The page of predictions.
 #[derive(Debug)]

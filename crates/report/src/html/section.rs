@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use super::figures::Figures;
 use super::panels::{Panels, compressed};
 use crate::change::{Between, moment};
-use crate::prediction::{Head, Predicted};
+use crate::prediction::Predicted;
+use crate::presentation::prediction::Head;
 use crate::presentation::{Detail, Mark, Presentation, words};
 use crate::unmet::UnmetOf;
 use crate::{counted, difference, outcome};
@@ -180,7 +181,7 @@ impl Section {
     /// The section of a prediction.
     pub(super) fn from_prediction(predicted: &Predicted<'_>, detail: Detail) -> Section {
         let Head { id, path, requirement, release, notes, undetermined } = predicted.head();
-        let figures = Figures::new(Presentation::from_prediction(*predicted, None, detail), detail);
+        let figures = Figures::new(predicted.prediction().presentation(None, detail), detail);
         let (of, unmet) = (UnmetOf { id, path, release: &release }, predicted.unmet);
         let body = html! {
             p.facts { (path) (figures.counts()) }
@@ -210,7 +211,7 @@ impl Section {
         let mark = Mark::changed(first, from.clone(), to.clone());
         let predictions = change.predictions();
         let [older, newer] = predictions.map(|it| {
-            let run = Presentation::from_prediction(it, Some(mark.clone()), detail);
+            let run = it.prediction().presentation(Some(mark.clone()), detail);
             Figures::new(run, detail)
         });
         let Head { id, path, requirement, .. } = predictions[1].head();

@@ -1,13 +1,16 @@
 //! The content of reports on a run, without a medium: for each controller its charts, the intervals
 //! and events on their axis of time, and its ticks.
 //!
-//! A [`Controller`] fills these types: [`hpa`] for each HPA, [`recommender`] for each VPA. The
-//! renderers of charts know no controllers.
+//! A [`Controller`] fills these types: [`hpa`] for each HPA, [`recommender`] for each VPA. A
+//! [`Prediction`](prediction::Prediction) adds the rows and texts of all of them, and each folder
+//! has an explanation of a single tick, as [`blocks`] of text. The renderers know no controllers.
 
+pub(crate) mod blocks;
 pub(crate) mod detail;
 pub(crate) mod hpa;
 mod mark;
 mod plain;
+pub(crate) mod prediction;
 pub(crate) mod recommender;
 pub(crate) mod rows;
 mod ticks;
@@ -21,7 +24,6 @@ pub(crate) use self::detail::Detail;
 pub(crate) use self::mark::Mark;
 pub(crate) use self::ticks::{Tick, TickKind, Ticks};
 pub(crate) use self::unit::{Size, Unit};
-use crate::prediction::{Predicted, PredictedRun};
 use crate::scale::ValueAxis;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::Timestamp;
@@ -59,24 +61,7 @@ impl<'a> Presentation<'a> {
         Presentation::new(hpa::Run::from_outcome(outcome), vpa)
     }
 
-    /// A prediction. `mark`: the first tick that differs from another release.
-    pub(crate) fn from_prediction(
-        predicted: Predicted<'a>,
-        mark: Option<Mark<'a>>,
-        detail: Detail,
-    ) -> Presentation<'a> {
-        match predicted.run {
-            PredictedRun::Hpa(scenario, run) => {
-                let vpa = recommender::Run::with_hpa(scenario, run, detail);
-                Presentation::new(hpa::Run::from_model(scenario, run, mark), vpa)
-            }
-            PredictedRun::Vpa(scenario, run, release) => {
-                let vpa = recommender::Run::from_model(scenario, run, release, mark, detail);
-                Presentation::new(None, vpa)
-            }
-        }
-    }
-
+    /// The HPAs, and the VPAs.
     fn new(hpa: Option<hpa::Run<'a>>, vpa: Option<recommender::Run<'a>>) -> Presentation<'a> {
         let ends = hpa.iter().map(|run| run.end).chain(vpa.iter().map(|run| run.end));
         let end = ends.max().unwrap_or(Time::ZERO);

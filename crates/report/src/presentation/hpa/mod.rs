@@ -2,6 +2,10 @@
 //! series of replicas, metrics and pods that its charts show.
 
 mod charts;
+mod csv;
+pub(crate) mod explanation;
+mod lines;
+pub(crate) mod prediction;
 pub(crate) mod rows;
 mod ticks;
 

@@ -1,7 +1,7 @@
 //! The ticks of an HPA: their changes of replicas, and the reasons.
 
+use super::explanation::delivery;
 use super::{Timeline, rows};
-use crate::explain::delivery;
 use crate::presentation::ticks::{Selection, kept};
 use crate::presentation::{Detail, Tick, TickKind, Ticks, words};
 use kube_autoscaler_models::api::HpaStatus;

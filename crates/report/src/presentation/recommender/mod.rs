@@ -5,11 +5,16 @@
 //! which runs again for them.
 
 mod charts;
+pub(crate) mod csv;
 #[cfg(feature = "pages")]
 mod decisions;
 mod events;
+pub(crate) mod explanation;
+pub(crate) mod lines;
+pub(crate) mod prediction;
 pub(crate) mod rows;
 mod series;
+pub(crate) mod text;
 mod ticks;
 
 use std::rc::Rc;

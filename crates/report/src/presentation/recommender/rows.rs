@@ -5,6 +5,7 @@ use crate::presentation::rows::{Column, Emphasis, Row, TickRow, TickTable};
 use crate::table::Rows;
 use kube_autoscaler_models::api::ConditionStatus;
 use kube_autoscaler_models::vpa::{LogLine, Resource, Snapshot, VpaStatus};
+use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::run::recommendation::{Amounts, amounts};
 
 /// The relative change of a bound that is worth a row.
@@ -57,6 +58,11 @@ pub(crate) fn problems(status: &VpaStatus) -> String {
         type_ => type_.to_owned(),
     });
     texts.collect::<Vec<_>>().join(", ")
+}
+
+/// The names of the VPAs of a scenario.
+pub(super) fn names(scenario: &VpaScenario) -> Vec<&str> {
+    scenario.names().map(|name| &*name.name).collect()
 }
 
 /// The runs that a report contains, by index: with [`Rows::Changes`], those that change a target or
