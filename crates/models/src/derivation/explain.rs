@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use super::{
-    ActionDuringReconcile, Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation, Path,
+    ActionDuringReconcile, Branch, Derivation, Forbidden, HeldBy, Limits, MetricDerivation,
     PolicyDerivation, RateLimit, Stabilization, count_of_pods, count_of_replicas,
 };
 use crate::api::{ScalingPolicyType, SelectPolicy};
@@ -61,59 +61,8 @@ impl Derivation {
         format!("limit: {bound} -> {}", limits.result)
     }
 
-    /// A short reason why the replicas do not follow the metrics.
-    #[must_use]
-    pub fn limited_by(&self) -> Option<&'static str> {
-        match self.branch {
-            Branch::NoScale => return Some("no scale"),
-            Branch::Skipped => return Some("stale cache"),
-            Branch::Disabled => return Some("0 replicas"),
-            Branch::AboveMax => return Some("max"),
-            Branch::BelowMin => return Some("min"),
-            // Before the query of any metric.
-            Branch::NoMetrics if self.metrics.is_empty() => return Some("selector"),
-            Branch::NoMetrics => return Some("metrics failed"),
-            Branch::Metrics => {}
-        }
-        if self.forbidden.is_some_and(|it| it.held) {
-            return Some("forbidden window");
-        }
-        let stabilized = self.stabilized()?;
-        let limits = self.limits.as_ref()?;
-        if limits.result != stabilized {
-            return Some(match (limits.reason, &limits.rate) {
-                ("TooManyReplicas", _) => "max",
-                ("TooFewReplicas", _) => "min",
-                ("ScaleUpLimit", Some(RateLimit::Policies { .. })) => "scale-up policy",
-                ("ScaleUpLimit", _) => "scale-up limit",
-                _ => "scale-down policy",
-            });
-        }
-        if self.proposal != Some(stabilized) {
-            return Some("stabilization");
-        }
-        if self.error.is_some() {
-            return Some("scale not written");
-        }
-        match self.metrics.get(self.winner?)?.path {
-            // Within the tolerance, some metrics propose the current number of pods.
-            Path::WithinTolerance => {
-                (self.proposal == self.current_replicas).then_some("tolerance")
-            }
-            Path::SecondWithinTolerance | Path::SecondReversed | Path::CountReversed => {
-                Some("missing or unready pods")
-            }
-            Path::Failed
-            | Path::Ready
-            | Path::Replicas
-            | Path::Second
-            | Path::FromZero
-            | Path::Total => None,
-        }
-    }
-
     /// The recommendation before the limits: the proposal after stabilization.
-    fn stabilized(&self) -> Option<i32> {
+    pub(super) fn stabilized(&self) -> Option<i32> {
         self.stabilization.map(|it| it.result).or(self.proposal)
     }
 

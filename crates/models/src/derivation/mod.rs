@@ -6,10 +6,12 @@
 
 mod explain;
 mod explain_metric;
+mod limit;
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
+pub use self::limit::Limit;
 use crate::api::{CrossVersionObjectReference, ScalingPolicy, SelectPolicy, Text};
 use crate::rules::Within;
 use crate::time::{Span, Time};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::SelectPolicy;
-use crate::derivation::Branch;
+use crate::derivation::{Branch, Limit};
 use crate::observation::{ControllerAction, Items};
 
 fn types(test: &HpaTest) -> Vec<ConditionType> {
@@ -141,7 +141,7 @@ fn scale_up_is_stabilized_and_scale_down_limited_by_policies() {
     test.run(615);
     let limited = Some((true, "ScaleDownLimit"));
     assert_eq!(test.condition(ConditionType::ScalingLimited), limited);
-    assert_eq!(test.last().derivation.limited_by(), Some("scale-down policy"));
+    assert_eq!(test.last().derivation.limited_by(), Some(Limit::ScaleDownPolicy));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_derivation_explains_the_decision() {
         "resource cpu 40% of 50% (ratio 0.8, 6 ready) -> 5; stabilize: 6 recommended at t=0s, 15s \
          old, window 5m -> 6"
     );
-    assert_eq!(test.last().derivation.limited_by(), Some("stabilization"));
+    assert_eq!(test.last().derivation.limited_by(), Some(Limit::Stabilization));
     assert_eq!(
         test.last().derivation.explain(),
         [

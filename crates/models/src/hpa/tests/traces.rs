@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::api::SelectPolicy;
+use crate::derivation::Limit;
 
 const ABOVE: &str = "cpu resource utilization (percentage of request) above target";
 const BELOW: &str = "All metrics below target";
@@ -96,7 +97,7 @@ fn a_scale_without_effect_moves_the_condition_every_tick() {
             tick.errors().next().unwrap().as_str(),
             "failed to rescale Deployment/default/web: no"
         );
-        assert_eq!(decision.derivation.limited_by(), Some("scale not written"));
+        assert_eq!(decision.derivation.limited_by(), Some(Limit::ScaleNotWritten));
     }
     assert_eq!(test.scales(), []);
 }

@@ -4,7 +4,7 @@ use crate::metric::{self, Unit};
 use crate::presentation::hpa::rows::{shown, why};
 use crate::presentation::recommender::csv::Recommended;
 use crate::table::Rows;
-use kube_autoscaler_models::derivation::MetricDerivation;
+use kube_autoscaler_models::derivation::{Limit, MetricDerivation};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
@@ -83,7 +83,7 @@ fn row(
     cells.push(derivation.desired_replicas.to_string());
     cells.push(tick.replicas_before.to_string());
     cells.push(tick.replicas_after.to_string());
-    cells.push(derivation.limited_by().unwrap_or_default().to_owned());
+    cells.push(derivation.limited_by().map_or("", Limit::name).to_owned());
     cells.push(why(observation, derivation, &[]));
     cells
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::presentation::blocks::{Block, Tone};
 use crate::presentation::rows::Column;
 use kube_autoscaler_models::api::{ConditionStatus, HpaCondition, HpaStatus};
-use kube_autoscaler_models::derivation::{MetricDerivation, Path};
+use kube_autoscaler_models::derivation::{Limit, MetricDerivation, Path};
 use kube_autoscaler_models::observation::{EventType, ReadText, SentEvent, StatusWrite};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::Scenario;
@@ -99,9 +99,7 @@ fn total(metric: &MetricDerivation) -> String {
 
 fn decision(tick: &FreeTick) -> Block {
     let (before, after) = (tick.replicas_before, tick.replicas_after);
-    let window = tick.derivation.held_by_window().map(|_| "stabilization");
-    let limit = tick.derivation.limited_by().filter(|limit| Some(*limit) != window);
-    let limits: Vec<&str> = window.into_iter().chain(limit).collect();
+    let limits: Vec<&str> = tick.derivation.applied_limits().map(Limit::name).collect();
     let limited = match limits.as_slice() {
         [] => String::new(),
         limits => format!("  (limited by: {})", limits.join(", ")),

@@ -9,7 +9,7 @@ use crate::presentation::hpa::rows::shown;
 use crate::presentation::recommender::lines::write_with_hpa;
 use crate::table::Rows;
 use kube_autoscaler_models::api::{ConditionStatus, ConditionType, HpaCondition, Text};
-use kube_autoscaler_models::derivation::{MetricDerivation, PodCounts, Source, Target};
+use kube_autoscaler_models::derivation::{Limit, MetricDerivation, PodCounts, Source, Target};
 use kube_autoscaler_models::observation::{Event, EventType, EventVerb, SentEvent};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
@@ -72,7 +72,7 @@ impl<'a> TickLine<'a> {
             replicas_after: tick.replicas_after,
             proposal: derivation.proposal,
             desired_replicas: derivation.desired_replicas,
-            limited_by: derivation.limited_by(),
+            limited_by: derivation.limited_by().map(Limit::name),
             metrics: derivation.metrics.iter().map(MetricLine::new).collect(),
             why: derivation.summary(),
             events: events.collect(),

@@ -16,7 +16,7 @@ use super::{
     Ticks, Value, plain,
 };
 use crate::{counted, metric};
-use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts};
+use kube_autoscaler_models::derivation::{Derivation, Limit, MetricDerivation, PodCounts};
 use kube_autoscaler_models::observation::{
     ControllerAction, EventType, Observation, ScaleReplicas,
 };
@@ -364,16 +364,21 @@ impl Controller for Timeline<'_> {
 }
 
 /// A limit, with its kind, which has a color and a pattern of its own.
-fn limit(by: &'static str) -> Reason {
+fn limit(by: Limit) -> Reason {
     let class = match by {
-        "stabilization" | "forbidden window" => "window",
-        "max" | "min" => "bound",
-        "tolerance" => "tol",
-        "missing or unready pods" => "pods",
-        by if by.starts_with("scale-") => "rate",
-        _ => "fail",
+        Limit::Stabilization | Limit::ForbiddenWindow => "window",
+        Limit::Max | Limit::Min => "bound",
+        Limit::Tolerance => "tol",
+        Limit::Pods => "pods",
+        Limit::ScaleUpPolicy | Limit::ScaleUpLimit | Limit::ScaleDownPolicy => "rate",
+        Limit::NoScale
+        | Limit::StaleCache
+        | Limit::NoReplicas
+        | Limit::Selector
+        | Limit::MetricsFailed
+        | Limit::ScaleNotWritten => "fail",
     };
-    Reason { text: by.into(), class }
+    Reason { text: by.name().into(), class }
 }
 
 /// The kinds of limits with the names of the limits of each kind, in the order of their first
@@ -418,10 +423,7 @@ impl Tick<'_> {
 
     /// All limits that applied, in their order. The last one decided.
     fn limits(&self) -> Vec<Reason> {
-        let Some(derivation) = self.derivation else { return Vec::new() };
-        let window = derivation.held_by_window().map(|_| "stabilization");
-        let limit = derivation.limited_by().filter(|limit| Some(*limit) != window);
-        window.into_iter().chain(limit).map(self::limit).collect()
+        self.derivation.into_iter().flat_map(Derivation::applied_limits).map(limit).collect()
     }
 
     /// The desired replicas in the status that the controller wrote.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::presentation::rows::{Column, Emphasis, Row, TickRow, TickTable};
 use crate::table::{self, Rows};
 use kube_autoscaler_models::api::{ConditionStatus, HpaCondition, HpaStatus};
-use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, PodCounts, Target};
+use kube_autoscaler_models::derivation::{Derivation, Limit, MetricDerivation, PodCounts, Target};
 use kube_autoscaler_models::observation::Observation;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::Scenario;
@@ -251,8 +251,8 @@ pub(crate) fn why(
     let mut parts: Vec<String> = Vec::new();
     // The text omits the time, which would make every row different.
     parts.extend(derivation.held_by_window().map(|held| format!("stabilization holds {held}")));
-    let limit = derivation.limited_by().filter(|limit| *limit != "stabilization");
-    parts.extend(limit.map(str::to_owned));
+    let limit = derivation.limited_by().filter(|limit| *limit != Limit::Stabilization);
+    parts.extend(limit.map(|limit| limit.name().to_owned()));
     if observation.took != Span::ZERO {
         parts.push(format!("took {}", observation.took));
     }
