@@ -134,18 +134,15 @@ fn model(criterion: &mut Criterion) {
 }
 
 fn upstream(criterion: &mut Criterion) {
-    let program = match build::ensure(
-        build::Artifact::Host,
-        RELEASE,
-        &CancellationToken::new(),
-        &mut |_, _| {},
-    ) {
-        Ok(program) => program,
-        Err(error) => {
-            say(&format!("SKIPPED: upstream's engine: {error}"));
-            return;
-        }
-    };
+    let program =
+        match build::ensure(build::Artifact::Host, RELEASE, &CancellationToken::new(), &mut |_| {})
+        {
+            Ok(program) => program,
+            Err(error) => {
+                say(&format!("SKIPPED: upstream's engine: {error}"));
+                return;
+            }
+        };
     bare(&program);
     let mut group = criterion.benchmark_group("upstream");
     group.throughput(Throughput::Elements(1));

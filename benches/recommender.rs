@@ -33,7 +33,7 @@ const AHEAD: usize = 1000;
 
 fn main() {
     let stop = CancellationToken::new();
-    let program = match recommender::ensure(RELEASE, &stop, &mut |_, _| {}) {
+    let program = match recommender::ensure(RELEASE, &stop, &mut |_| {}) {
         Ok(program) => program,
         Err(error) => return say(&format!("skipped: {error}")),
     };

@@ -22,7 +22,7 @@ use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::Vpa;
 use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
-use kube_lockstep_sim::run::{ControllerRun, Verdict};
+use kube_lockstep_sim::run::{ControllerRun, Preparation, Verdict};
 use kube_lockstep_sim::trace::recommender::RecommenderTrace;
 
 /// Compares the scenarios of VPAs on two releases.
@@ -109,7 +109,7 @@ fn behavior(
         return Err(NotCompared { why, is_unknown: false });
     };
     let mut preparing = PreparationLog::default();
-    let mut progress = |what: &str, done| preparing.log(what, done);
+    let mut progress = |it: Preparation| preparing.log(&it);
     let limits = builds.limits(&CancellationToken::new());
     let engine: EngineFactory<Vpa> = EngineSource::Upstream
         .prepare(release, &limits, &mut progress)

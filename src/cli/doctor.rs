@@ -171,7 +171,7 @@ fn show(text: &mut String, check: &Check, fill: usize) {
 fn go() -> Option<Check> {
     let (major, minor) = build::OLDEST_GO;
     let mut preparing = PreparationLog::default();
-    Some(match build::find_go(&mut |what, fraction| preparing.log(what, fraction)) {
+    Some(match build::find_go(&mut |it| preparing.log(&it)) {
         Ok(go) => {
             let found = format!("{} ({major}.{minor} or newer is required)", go.version);
             Check::new(State::Ok, "Go", found)

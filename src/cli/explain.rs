@@ -25,7 +25,8 @@ use kube_lockstep_sim::engine::Vpa;
 use kube_lockstep_sim::run::recommender::free_recommender_run;
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
 use kube_lockstep_sim::run::{
-    FreeRun, FreeTick, Outcome, Setting, Verdict, explained_free_run, free_run, run_one,
+    FreeRun, FreeTick, Outcome, Preparation, Setting, Verdict, explained_free_run, free_run,
+    run_one,
 };
 
 const HELP: &str = "\
@@ -393,7 +394,7 @@ fn prepare<K: VirtualTimeKind>(
     release: K::Release,
 ) -> Result<EngineFactory<K>, Failure> {
     let mut preparing = PreparationLog::default();
-    let mut progress = |what: &str, done| preparing.log(what, done);
+    let mut progress = |it: Preparation| preparing.log(&it);
     let limits = builds.limits(&CancellationToken::new());
     Ok(EngineSource::Checkout(checkout.clone()).prepare(release, &limits, &mut progress)?)
 }

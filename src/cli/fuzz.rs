@@ -27,7 +27,7 @@ use kube_lockstep_fuzz::report;
 use kube_lockstep_fuzz::report::{FuzzSetting, Saved};
 use kube_lockstep_fuzz::{Area, Fuzzed};
 use kube_lockstep_sim::engine::ControllerKind;
-use kube_lockstep_sim::run::{Setting, Shard};
+use kube_lockstep_sim::run::{Preparation, Setting, Shard};
 
 /// The message for a signal while there are findings to save.
 const INTERRUPTED: &str = "interrupted: saving the findings; interrupt again to stop at once";
@@ -230,7 +230,7 @@ fn engine(
         (None, _, None) => EngineSource::Upstream,
     };
     let mut preparing = PreparationLog::default();
-    let mut progress = |what: &str, done| preparing.log(what, done);
+    let mut progress = |it: Preparation| preparing.log(&it);
     let limits = args.release.local.build.limits(stop);
     if args.areas.contains(&AnyArea::Hpa(Area::HpaAndVpa)) && !args.is_on_model() {
         prepare_recommender(VpaRelease::NEWEST, &limits.builds, &mut progress);

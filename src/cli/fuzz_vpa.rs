@@ -8,6 +8,7 @@ use super::output::PreparationLog;
 use kube_lockstep_engines::source::EngineSource;
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_sim::engine::Vpa;
+use kube_lockstep_sim::run::Preparation;
 
 /// Prepares the recommender.
 pub(super) fn prepare(args: &Args) -> Result<Prepared<Vpa>, Failure> {
@@ -21,7 +22,7 @@ pub(super) fn prepare(args: &Args) -> Result<Prepared<Vpa>, Failure> {
     };
     let mut preparing = PreparationLog::default();
     let limits = args.release.local.build.limits(&stop);
-    let mut progress = |what: &str, done| preparing.log(what, done);
+    let mut progress = |it: Preparation| preparing.log(&it);
     let engine = source.prepare(release, &limits, &mut progress)?;
     let (areas, area_names) = (Vec::new(), vec!["vpa".to_owned()]);
     Ok(Prepared { engine, release, checkout, areas, area_names, prefix: "vpa-", stop })

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
 use super::plugin::commands_as_typed;
-use kube_lockstep_report::terminal::subject;
+use kube_lockstep_sim::run::Preparation;
 
 /// Logs the build of each engine and its progress, because it takes minutes. The first message of
 /// a build says what is built, and how long it takes.
@@ -18,19 +18,19 @@ pub(super) struct PreparationLog {
 const MIN_INTERVAL: Duration = Duration::from_secs(20);
 
 impl PreparationLog {
-    pub(super) fn log(&mut self, what: &str, done: Option<f64>) {
-        if let Some(text) = self.line(what, done, Instant::now()) {
+    pub(super) fn log(&mut self, preparation: &Preparation) {
+        if let Some(text) = self.line(preparation, Instant::now()) {
             tell(&text);
         }
     }
 
-    fn line(&mut self, what: &str, done: Option<f64>, now: Instant) -> Option<String> {
-        let engine = subject(what);
-        let text = match (self.logged.get(engine), done) {
-            (None, _) => format!("note: {what}\n"),
+    fn line(&mut self, preparation: &Preparation, now: Instant) -> Option<String> {
+        let engine = &preparation.subject;
+        let text = match (self.logged.get(engine), preparation.fraction) {
+            (None, _) => format!("note: {preparation}\n"),
             (Some(last), _) if now.duration_since(*last) < MIN_INTERVAL => return None,
             (Some(_), Some(done)) => format!("note: {engine}: {:.0}% compiled\n", done * 100.0),
-            (Some(_), None) => format!("note: {what}\n"),
+            (Some(_), None) => format!("note: {preparation}\n"),
         };
         self.logged.insert(engine.to_owned(), now);
         Some(text)
@@ -104,15 +104,16 @@ mod tests {
     fn the_build_of_an_engine_is_reported_from_time_to_time() {
         let mut preparing = PreparationLog::default();
         let begin = Instant::now();
-        let mut line = |what: &str, done, seconds| {
-            preparing.line(what, done, begin + Duration::from_secs(seconds))
+        let mut line = |engine: &str, step: &str, fraction, seconds| {
+            let preparation = Preparation { fraction, ..Preparation::step(engine, step) };
+            preparing.line(&preparation, begin + Duration::from_secs(seconds))
         };
-        let first = line("upstream v1.37: building it", None, 0);
+        let first = line("upstream v1.37", "building it", None, 0);
         assert_eq!(first.as_deref(), Some("note: upstream v1.37: building it\n"));
-        assert_eq!(line("upstream v1.37: compiling a", Some(0.1), 19), None);
-        assert!(line("upstream v1.36: resolving modules", None, 19).is_some(), "another engine");
-        let later = line("upstream v1.37: compiling b", Some(0.42), 20);
+        assert_eq!(line("upstream v1.37", "compiling a", Some(0.1), 19), None);
+        assert!(line("upstream v1.36", "resolving modules", None, 19).is_some(), "another engine");
+        let later = line("upstream v1.37", "compiling b", Some(0.42), 20);
         assert_eq!(later.as_deref(), Some("note: upstream v1.37: 42% compiled\n"));
-        assert_eq!(line("upstream v1.37: compiling c", Some(0.43), 21), None);
+        assert_eq!(line("upstream v1.37", "compiling c", Some(0.43), 21), None);
     }
 }

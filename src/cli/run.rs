@@ -469,10 +469,10 @@ fn run_all_and_report(
 ) -> anyhow::Result<Summary> {
     let (mut closed, mut broken) = (false, None);
     let summary = run_all(plan, &mut |event| {
-        if let Event::Preparing { what, fraction } = &event
+        if let Event::Preparing(preparation) = &event
             && let Some(log) = &mut preparing
         {
-            log.log(what, *fraction);
+            log.log(preparation);
         }
         // What the console shows as finished is in the files, also if the run is interrupted now.
         let filed = reports.files.event(&event);

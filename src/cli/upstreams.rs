@@ -16,7 +16,7 @@ use kube_lockstep_engines::upstream;
 use kube_lockstep_engines::upstream::prepare_recommender;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::{Engine, EngineError};
-use kube_lockstep_sim::run::{ControllerRun, Verdict, run_one};
+use kube_lockstep_sim::run::{ControllerRun, Preparation, Verdict, run_one};
 use kube_lockstep_sim::trace::Trace;
 
 /// The behavior of a scenario on a release.
@@ -88,7 +88,7 @@ impl Upstreams {
             tell(&text);
         }
         let limits = builds.limits(&CancellationToken::new());
-        let mut progress = |what: &str, done| self.preparing.log(what, done);
+        let mut progress = |it: Preparation| self.preparing.log(&it);
         if let Some(vpa) = &scenario.vpa {
             prepare_recommender(vpa.release, &limits.builds, &mut progress);
         }

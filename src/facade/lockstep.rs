@@ -122,7 +122,7 @@ pub(super) struct Ready<K: ControllerKind = Hpa> {
 impl Engine {
     pub(super) fn prepare<K: RunKind>(&self, release: K::Release) -> Result<Ready<K>, EngineError> {
         let prepare = |source: EngineSource| {
-            let factory = source.prepare(release, &EngineLimits::default(), &mut |_, _| {})?;
+            let factory = source.prepare(release, &EngineLimits::default(), &mut |_| {})?;
             Ok(Ready { engine: factory.make(), note: None })
         };
         match self {

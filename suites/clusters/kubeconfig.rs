@@ -139,7 +139,7 @@ impl TestCluster {
             why,
             output: String::new(),
         };
-        let progress = &mut |_: &str, _| {};
+        let progress = &mut |_| {};
         let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), progress)?;
         let running = Running::start(&program, options)?;
         let connect = || -> Result<_, Box<dyn std::error::Error>> {

@@ -42,7 +42,7 @@ const RUN: [&str; 4] = ["run", "--engine", "embedded", "average-value"];
 /// Adds the tests of this suite.
 pub(crate) fn add_tests(suite: &mut Suite) {
     let program = suite.control_plane(Release::NEWEST).map(drop);
-    let go = suite.require(|| build::find_go(&mut |_, _| {}).map(drop));
+    let go = suite.require(|| build::find_go(&mut |_| {}).map(drop));
     let disk = suite.require_that("a user namespace, for a separate disk", || {
         isolated("mount -t tmpfs none /mnt").status().is_ok_and(|it| it.success())
     });
@@ -161,7 +161,7 @@ fn lists(resource: &str, kubeconfig: &str) -> Result<bool, Failed> {
 
 /// The components refuse requests without a certificate, and listen only on loopback.
 fn private() -> Result<(), Failed> {
-    let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), &mut |_, _| {})?;
+    let program = embedded::ensure(Release::NEWEST, &CancellationToken::new(), &mut |_| {})?;
     let clusters = [
         Running::start(&program, &Options::default())?,
         Running::start(&program, &Options::default())?,
@@ -391,7 +391,7 @@ pub(crate) fn panic_if_asked() {
 }
 
 fn panic_with_a_control_plane() {
-    let built = embedded::ensure(Release::NEWEST, &CancellationToken::new(), &mut |_, _| {});
+    let built = embedded::ensure(Release::NEWEST, &CancellationToken::new(), &mut |_| {});
     let program = built.expect("it was built before");
     let running = Running::start(&program, &Options::default()).expect("it starts");
     let folder = std::env::temp_dir().display().to_string();

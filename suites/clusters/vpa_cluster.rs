@@ -35,7 +35,7 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     let release = VpaRelease::NEWEST;
     let recommender = suite.require(move || {
         let (artifact, stop) = (Artifact::RecommenderProgram, CancellationToken::new());
-        ensure(artifact, release, &stop, &mut |_, _| {})
+        ensure(artifact, release, &stop, &mut |_| {})
     });
     let programs = suite.control_plane(Release::NEWEST).and(&recommender);
     let planted =

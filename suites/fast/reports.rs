@@ -19,7 +19,7 @@ use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
 use kube_lockstep_sim::expect::{Unmet, UnmetTick, UnmetValue};
 use kube_lockstep_sim::run::{
-    ControllerRun, Event, HpaRun, KnownHit, Outcome, Setting, Summary, Verdict,
+    ControllerRun, Event, HpaRun, KnownHit, Outcome, Preparation, Setting, Summary, Verdict,
 };
 use kube_lockstep_sim::trace::Trace;
 
@@ -216,7 +216,10 @@ fn setting() -> Setting {
 fn events(outcomes: Vec<Outcome>, stale: &[&str], note: Option<&str>) -> Vec<Event> {
     let mut summary = Summary::default();
     let mut events = vec![
-        Event::Preparing { what: "upstream v1.37: compiling".to_owned(), fraction: Some(0.5) },
+        Event::Preparing(Preparation {
+            fraction: Some(0.5),
+            ..Preparation::step("upstream v1.37", "compiling")
+        }),
         Event::Started {
             scenarios: outcomes.len(),
             setting: setting(),

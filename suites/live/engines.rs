@@ -41,7 +41,7 @@ pub(crate) fn add_tests(suite: &mut Suite) {
             is_inconclusive(case)
         });
     }
-    let go = suite.require(|| build::find_go(&mut |_, _| {}).map(drop));
+    let go = suite.require(|| build::find_go(&mut |_| {}).map(drop));
     suite.test_with(&go, "a_go_program_that_panics_is_inconclusive", panics);
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
     suite.test("an_engine_that_logs_without_end_is_killed_after_its_time_limit", logs_without_end);

@@ -66,9 +66,8 @@ pub(crate) fn add_tests(suite: &mut Suite) {
         if release < VpaRelease::NEWEST && !is_named {
             suite.ignore_by_default();
         }
-        let program = suite.require(move || {
-            recommender::ensure(release, &CancellationToken::new(), &mut |_, _| {})
-        });
+        let program = suite
+            .require(move || recommender::ensure(release, &CancellationToken::new(), &mut |_| {}));
         for path in support::vpa_fixtures() {
             let name = format!("live {} {release}", support::id_of(&path));
             suite.test_with(&program, name, move |program| live(&path, program, release));

@@ -25,8 +25,8 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.ignore_by_default();
     // The build fills Go's module cache.
     let newest = VpaRelease::NEWEST;
-    let upstream = suite
-        .require(move || recommender::ensure(newest, &CancellationToken::new(), &mut |_, _| {}));
+    let upstream =
+        suite.require(move || recommender::ensure(newest, &CancellationToken::new(), &mut |_| {}));
     suite.test_with(&upstream, "a_changed_line_of_the_recommender_diverges", |_| {
         changed_line_diverges()
     });

@@ -62,7 +62,7 @@ pub(crate) fn add_tests(suite: &mut Suite) {
             suite.ignore_by_default();
         }
         let program = suite.require(move || {
-            build::ensure(Artifact::Updater, release, &CancellationToken::new(), &mut |_, _| {})
+            build::ensure(Artifact::Updater, release, &CancellationToken::new(), &mut |_| {})
         });
         let name = format!("the_simulation_does_what_upstream_does::{release}");
         suite.test_with(&program, &name, |program| compare_all(&program));

@@ -195,7 +195,7 @@ fn fixtures_below(root: &Path) -> Vec<PathBuf> {
 /// tests that require it are ignored. Any other reason fails them: an unsupported release,
 /// unreachable modules, a broken build.
 pub fn is_missing<T>(thing: &Result<T, EngineError>) -> bool {
-    matches!(thing, Err(EngineError::Unavailable { .. })) && build::find_go(&mut |_, _| {}).is_err()
+    matches!(thing, Err(EngineError::Unavailable { .. })) && build::find_go(&mut |_| {}).is_err()
 }
 
 /// Fails if the scenario no longer shows one of its known disagreements.

@@ -16,6 +16,7 @@ use kube_autoscaler_models::rules::{AnyReleases, Release, Releases};
 use kube_lockstep_clusters::embedded;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio_util::sync::CancellationToken;
 
@@ -273,10 +274,11 @@ fn provide<T: Clone + Send + Sync + 'static>(
 }
 
 /// Reports the progress of a build: each stage once, because the output is often a log.
-fn stages(suite: &'static str) -> impl FnMut(&str, Option<f64>) {
+fn stages(suite: &'static str) -> impl FnMut(Preparation) {
     let mut last = String::new();
-    move |what: &str, _| {
-        let stage = what.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+    move |preparation| {
+        let text = preparation.to_string();
+        let stage = text.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
         if stage != last {
             say(suite, &stage);
             last = stage;

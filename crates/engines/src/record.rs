@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::plan::Plan;
 use kube_autoscaler_models::rules::AnyRelease;
 use kube_lockstep_sim::compare::KnownDisagreement;
-use kube_lockstep_sim::run::{Event, Outcome, Summary};
+use kube_lockstep_sim::run::{Event, Outcome, Preparation, Summary};
 
 /// The events and figures of a run. Engines only add outcomes.
 pub struct Record<'a> {
@@ -26,8 +26,8 @@ impl<'a> Record<'a> {
     }
 
     /// Reports that an engine is being prepared.
-    pub fn preparing(&mut self, what: String, fraction: Option<f64>) {
-        (self.sink)(Event::Preparing { what, fraction });
+    pub fn preparing(&mut self, preparation: Preparation) {
+        (self.sink)(Event::Preparing(preparation));
     }
 
     /// Reports the start of the run, once: with the first engine.

@@ -25,6 +25,7 @@ use crate::upstream::prepare_recommender;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_lockstep_sim::compare::KnownDisagreement;
 use kube_lockstep_sim::engine::{ControllerKind, Engine, EngineError};
+use kube_lockstep_sim::run::Preparation;
 use kube_lockstep_sim::run::in_order::in_order;
 
 /// An engine, and a note about the choice for the report.
@@ -75,7 +76,7 @@ type Prepared<'p> = Result<Box<dyn ReadyEngine + Send + 'p>, EngineError>;
 
 /// A message of a thread that prepares engines.
 enum Message<'p> {
-    Progress(String, Option<f64>),
+    Progress(Preparation),
     /// The engine of the part with this number.
     Done(usize, Prepared<'p>),
 }
@@ -121,9 +122,7 @@ fn prepare_all<'p>(
     while !stop.is_cancelled() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(part) = parts.get(number) else { return };
-        let mut progress = |what: &str, fraction| {
-            drop(sender.send(Message::Progress(what.to_owned(), fraction)));
-        };
+        let mut progress = |it: Preparation| drop(sender.send(Message::Progress(it)));
         let builds = BuildOptions::new(stop.clone(), plan.only_cached);
         let prepared = match part {
             Part::Hpa(part) => prepare(plan, part, &builds, &mut progress),
@@ -192,7 +191,7 @@ impl<'p> Builds<'p> {
                 return Some(prepared);
             }
             match self.messages.recv().ok()? {
-                Message::Progress(what, fraction) => record.preparing(what, fraction),
+                Message::Progress(preparation) => record.preparing(preparation),
                 Message::Done(number, prepared) => {
                     self.ready.insert(number, prepared);
                 }

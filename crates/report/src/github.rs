@@ -89,7 +89,7 @@ impl<W: Write, S: Write> Github<W, S> {
 impl<W: Write, S: Write> Report for Github<W, S> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Preparing { .. } | Event::Started { .. } => {}
+            Event::Preparing(_) | Event::Started { .. } => {}
             Event::Finished(outcome) => self.annotate(outcome)?,
             Event::Ended(summary) => {
                 for entry in &summary.stale_known {

@@ -36,7 +36,7 @@ impl<W: Write> Json<W> {
 impl<W: Write> Report for Json<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Preparing { .. } => Ok(()),
+            Event::Preparing(_) => Ok(()),
             Event::Started { setting, .. } => {
                 self.run = Some(setting.clone());
                 Ok(())

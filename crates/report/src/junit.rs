@@ -79,7 +79,7 @@ impl<W: Write> Junit<W> {
 impl<W: Write> Report for Junit<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Preparing { .. } => Ok(()),
+            Event::Preparing(_) => Ok(()),
             Event::Started { setting, .. } => {
                 self.setting = Some(setting.clone());
                 Ok(())

@@ -107,7 +107,7 @@ const MOST_SKIPPED: usize = 200;
 impl<W: Write> Report for Markdown<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Preparing { .. } => Ok(()),
+            Event::Preparing(_) => Ok(()),
             Event::Started { setting, note, .. } => {
                 (self.setting, self.note) = (Some(setting.clone()), note.clone());
                 Ok(())

@@ -15,7 +15,7 @@ use self::notes::Notes;
 use super::layout::labelled;
 use super::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use super::{Report, counted, outcome, thousands};
-use kube_lockstep_sim::run::{Event, Outcome, Setting, Summary, Verdict};
+use kube_lockstep_sim::run::{Event, Outcome, Preparation, Setting, Summary, Verdict};
 
 /// The layout of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,9 +130,9 @@ impl<W: Write> Terminal<W> {
 impl<W: Write> Report for Terminal<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Preparing { what, fraction } => {
+            Event::Preparing(preparation) => {
                 if let Some(bar) = &mut self.bar {
-                    bar.preparing(what, *fraction);
+                    bar.preparing(preparation);
                 }
                 Ok(())
             }
@@ -253,14 +253,14 @@ struct Bar {
 }
 
 impl Bar {
-    fn preparing(&mut self, what: &str, fraction: Option<f64>) {
+    fn preparing(&mut self, preparation: &Preparation) {
         const SCALE: u64 = 1000;
-        let is_new = self.announced.insert(subject(what).to_owned());
-        let note = is_new.then(|| format!("{} {what}", paint(WARN, "note:")));
+        let is_new = self.announced.insert(preparation.subject.clone());
+        let note = is_new.then(|| format!("{} {preparation}", paint(WARN, "note:")));
         if let Some(bar) = self.bar.as_ref().filter(|_| self.running) {
             // The engine of a later release is built while earlier releases run.
             note.iter().for_each(|note| bar.println(note));
-            bar.set_message(what.to_owned());
+            bar.set_message(preparation.to_string());
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
@@ -269,16 +269,16 @@ impl Bar {
             bar
         });
         note.iter().for_each(|note| bar.println(note));
-        let template = match fraction {
+        let template = match preparation.fraction {
             Some(_) => "{bar:30.cyan/dim} {percent:>3} %  {elapsed:>4}  {wide_msg}",
             None => "{spinner:.cyan} {elapsed:>4}  {wide_msg}",
         };
         bar.set_style(style(template));
-        if let Some(fraction) = fraction {
+        if let Some(fraction) = preparation.fraction {
             // Between 0 and 1, so the cast neither wraps nor loses visible precision.
             bar.set_position((fraction.clamp(0.0, 1.0) * SCALE as f64) as u64);
         }
-        bar.set_message(what.to_owned());
+        bar.set_message(preparation.to_string());
     }
 
     fn started(&mut self, scenarios: usize) {
@@ -316,12 +316,6 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-/// The engine that a message about a preparation is about: `upstream v1.37: linking`; or the whole
-/// message.
-pub fn subject(what: &str) -> &str {
-    what.split_once(": ").map_or(what, |(subject, _)| subject)
 }
 
 /// A bar that is readable without colors. The templates are literals in this file.

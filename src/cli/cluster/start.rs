@@ -139,7 +139,7 @@ fn log(cluster: &ClusterFolder) -> io::Result<File> {
 fn program(args: &StartArgs) -> Result<PathBuf, Failure> {
     let builds = args.build.options(&CancellationToken::new());
     let (mut preparing, release) = (PreparationLog::default(), args.release.release);
-    Ok(embedded::ensure(release, builds, &mut |what, done| preparing.log(what, done))?)
+    Ok(embedded::ensure(release, builds, &mut |it| preparing.log(&it))?)
 }
 
 /// Runs the cluster until a signal arrives.

@@ -9,6 +9,7 @@ use kube_lockstep_clusters::{containers, embedded, kubeconfig};
 use kube_lockstep_engines::short_command::output_of;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The checks of Docker and of each wall-clock engine.
 pub(super) fn checks(release: Release) -> (Option<Check>, Vec<Check>) {
@@ -72,7 +73,7 @@ fn kind_version() -> Result<String, &'static str> {
     // The same variable as the engine.
     let program = std::env::var("KUBE_LOCKSTEP_KIND").unwrap_or_else(|_| "kind".to_owned());
     let mut preparing = PreparationLog::default();
-    let progress = &mut |what: &str| preparing.log(what, None);
+    let progress = &mut |what: &str| preparing.log(&Preparation::new(what));
     match output_of([&*program, "version"], "kind version", progress) {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -15,6 +15,7 @@ use kube_lockstep_engines::plan::ReleasePlan;
 use kube_lockstep_engines::record::Record;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// An existing cluster on which the metrics APIs are served.
 pub(super) struct OpenCluster<'a> {
@@ -39,7 +40,7 @@ impl<'a> OpenCluster<'a> {
     ) -> Result<OpenCluster<'a>, EngineError> {
         let Context { plan, name, runtime } = context;
         let groups = groups(part.scenarios.iter());
-        let mut progress = |what: &str| record.preparing(what.to_owned(), None);
+        let mut progress = |what: &str| record.preparing(Preparation::new(what));
         let opened = Cluster::connect(name, existing, &groups, &plan.stop, &mut progress);
         let (cluster, period) = runtime.block_on(opened)?;
         Ok(OpenCluster { context, existing, part, cluster, period })
@@ -73,7 +74,7 @@ impl ReadyEngine for OpenCluster<'_> {
         let done = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(group.run(&mut |outcome| record.finished(outcome)));
         }));
-        record.preparing("removing everything that was created".to_owned(), None);
+        record.preparing(Preparation::new("removing everything that was created"));
         let left = runtime.block_on(async {
             let Some(cluster) = group.end().await else { return Ok(()) };
             cluster.clean_up(existing).await

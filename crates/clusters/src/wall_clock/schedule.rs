@@ -20,6 +20,7 @@ use crate::cluster::Cluster;
 use crate::cluster::settings::Settings;
 use kube_lockstep_engines::record::Record;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The number of control planes to start at the beginning. While control planes start, the machine
 /// is too busy for timely reconciles.
@@ -121,7 +122,7 @@ impl<'a, 'r> Schedule<'a, 'r> {
                 return Ok(());
             }
             let what = format!("control plane {} of {}", number + 1, self.groups.len());
-            self.record.borrow_mut().preparing(what, None);
+            self.record.borrow_mut().preparing(Preparation::new(what));
             let settings = Settings { small: number > 0, ..group.settings.clone() };
             let cluster = self.cluster(kept.take(), &settings).await;
             self.has_cluster.send_replace(true);

@@ -12,6 +12,7 @@ use kube_lockstep_engines::plan::Plan;
 use kube_lockstep_engines::record::Record;
 use kube_lockstep_engines::registry::EngineChoice;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The number of control planes that run at a time: each uses almost a gigabyte of memory.
 const CLUSTERS: usize = 6;
@@ -53,7 +54,7 @@ impl ClusterTemplate {
         match plan.engine {
             EngineChoice::K3s => {
                 let image = docker::image(name, release, image(), k3s::default_image)?;
-                docker::ensure(name, &image, &mut |what| record.preparing(what.into(), None))
+                docker::ensure(name, &image, &mut |what| record.preparing(Preparation::new(what)))
                     .await?;
                 Ok(ClusterTemplate::K3s(image))
             }
@@ -68,12 +69,12 @@ impl ClusterTemplate {
                 // Fails before the build, which takes minutes, if Docker is not available.
                 docker::connect(name).await?;
                 if let Some(image) = image() {
-                    let progress = &mut |what: &str| record.preparing(what.into(), None);
+                    let progress = &mut |what: &str| record.preparing(Preparation::new(what));
                     docker::ensure(name, &image, progress).await?;
                     return Ok(ClusterTemplate::Image(image));
                 }
                 let program = control_plane(plan, release, record)?;
-                let progress = &mut |what: &str| record.preparing(what.into(), None);
+                let progress = &mut |what: &str| record.preparing(Preparation::new(what));
                 let image = image::ensure(name, &program, release, progress).await?;
                 Ok(ClusterTemplate::Image(image))
             }
@@ -103,5 +104,5 @@ fn control_plane(
     release: Release,
     record: &mut Record<'_>,
 ) -> Result<PathBuf, EngineError> {
-    embedded::ensure(release, plan.builds(), &mut |what, done| record.preparing(what.into(), done))
+    embedded::ensure(release, plan.builds(), &mut |it| record.preparing(it))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
 use kube_lockstep_data::UPSTREAM;
+use kube_lockstep_sim::run::Preparation;
 
 /// The engine's name.
 pub const NAME: &str = "upstream";
@@ -12,8 +13,8 @@ pub const NAME: &str = "upstream";
 /// The package of the virtual-time host.
 pub(super) const HOST: &str = "./virtual";
 
-/// Receives the current step, and the completed fraction if known.
-pub type Progress<'a> = &'a mut dyn FnMut(&str, Option<f64>);
+/// Receives the current step.
+pub type Progress<'a> = &'a mut dyn FnMut(Preparation);
 
 /// A program that is built from upstream's code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,6 +24,7 @@ use kube_autoscaler_models::rules::MinorVersion;
 use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The settings of builds, and the way to stop them.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +86,7 @@ pub fn built(
 ) -> Result<Option<PathBuf>, EngineError> {
     let release = release.into();
     let cache = cache_folder()?;
-    match find_go(&mut |_, _| {}) {
+    match find_go(&mut |_| {}) {
         Ok(go) => {
             Ok(Some(program(&cache, artifact, release, &go)).filter(|program| cache::hold(program)))
         }
@@ -97,7 +98,7 @@ pub fn built(
 #[must_use]
 pub fn is_damaged(artifact: Artifact, release: impl Into<MinorVersion>) -> bool {
     let release = release.into();
-    let Ok((cache, go)) = cache_folder().and_then(|cache| Ok((cache, find_go(&mut |_, _| {})?)))
+    let Ok((cache, go)) = cache_folder().and_then(|cache| Ok((cache, find_go(&mut |_| {})?)))
     else {
         return false;
     };
@@ -126,7 +127,7 @@ fn is_build_of(file: &str, name: &str) -> bool {
 /// As [`cache_folder`].
 pub fn contents() -> Result<Vec<Entry>, EngineError> {
     let cache = cache_folder()?;
-    let go = find_go(&mut |_, _| {}).ok();
+    let go = find_go(&mut |_| {}).ok();
     let all = Artifact::ALL.into_iter();
     let all = all.flat_map(|artifact| supported(artifact).map(move |release| (artifact, release)));
     let names: Vec<(String, Option<String>)> = all
@@ -281,7 +282,7 @@ fn build(
         false => "it is not in the cache folder",
     };
     let time = artifact.build_time();
-    progress(&format!("{label}: building it, because {why}; this takes {time}"), None);
+    progress(Preparation::step(&label, format!("building it, because {why}; this takes {time}")));
     let builds = builds_at_a_time();
     let slot = cache::build_slot(&engines, builds, stop, progress);
     let _slot = slot.map_err(|error| failed("no lock", &error))?.ok_or_else(interrupted)?;
@@ -377,23 +378,27 @@ fn compile_packages(
     command: &[&str],
     progress: Progress<'_>,
 ) -> Result<(), EngineError> {
-    progress(&format!("{label}: resolving modules"), None);
+    progress(Preparation::step(label, "resolving modules"));
     let mut packages = 0_usize;
     go(build, &["list", "-deps"], &mut |line, out| {
         if out {
             packages += 1;
         } else if let Some(module) = line.strip_prefix("go: downloading ") {
-            progress(&format!("{label}: downloading {module}"), None);
+            progress(Preparation::step(label, format!("downloading {module}")));
         }
     })?;
+    let compiling = |step: String, fraction: f64| Preparation {
+        fraction: Some(fraction),
+        ..Preparation::step(label, step)
+    };
     let mut compiled = 0_usize;
     go(build, command, &mut |line, _| {
         if !line.starts_with("go: ") {
             compiled += 1;
         }
         let fraction = compiled as f64 / packages.max(1) as f64;
-        progress(&format!("{label}: compiling {line}"), Some(fraction.min(0.99)));
+        progress(compiling(format!("compiling {line}"), fraction.min(0.99)));
     })?;
-    progress(&format!("{label}: linking"), Some(0.99));
+    progress(compiling("linking".to_owned(), 0.99));
     Ok(())
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::artifact::{Progress, hex};
 use super::go::{WITHOUT, unavailable};
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The environment variable that sets the cache folder.
 pub const CACHE_VARIABLE: &str = "KUBE_LOCKSTEP_CACHE";
@@ -253,7 +254,7 @@ pub(super) fn build_slot(
 
 fn wait(reported: &mut bool, progress: Progress<'_>) {
     if !std::mem::replace(reported, true) {
-        progress("waiting for another build", None);
+        progress(Preparation::new("waiting for another build"));
     }
     std::thread::sleep(POLL_INTERVAL);
 }
@@ -405,20 +406,20 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let stop = CancellationToken::new();
         let take = |progress: Progress<'_>| build_slot(folder.path(), 2, &stop, progress);
-        let first = take(&mut |what, _| panic!("{what}")).expect("a lock");
-        let second = take(&mut |what, _| panic!("{what}")).expect("a lock");
+        let first = take(&mut |it| panic!("{it}")).expect("a lock");
+        let second = take(&mut |it| panic!("{it}")).expect("a lock");
         assert!(first.is_some() && second.is_some());
         std::thread::scope(|threads| {
             let (reported, hears) = std::sync::mpsc::channel();
             let third = threads.spawn(move || {
-                take(&mut |what, _| reported.send(what.to_owned()).expect("the receiver exists"))
+                take(&mut |it| reported.send(it.to_string()).expect("the receiver exists"))
             });
             assert_eq!(hears.recv().as_deref(), Ok("waiting for another build"));
             drop(first);
             assert!(third.join().expect("no panic").expect("a lock").is_some());
         });
         stop.cancel();
-        assert!(take(&mut |_, _| {}).expect("no error").is_none(), "the wait was cancelled");
+        assert!(take(&mut |_| {}).expect("no error").is_none(), "the wait was cancelled");
     }
 
     /// Writes a file that can be executed.

@@ -23,6 +23,7 @@ use kube_autoscaler_models::rules::{MinorVersion, Release, VpaRelease};
 use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The package of the HPA controller.
 const CONTROLLER: &str = "pkg/controller/podautoscaler";
@@ -164,7 +165,10 @@ impl Checkout {
         let cache = cache_folder()?;
         find_go(progress)?;
         let (name, time) = (self.name(), self.artifact.build_time());
-        progress(&format!("{name}: building it; the first time, this takes {time}"), None);
+        progress(Preparation::step(
+            &name,
+            format!("building it; the first time, this takes {time}"),
+        ));
         let failed = |error: io::Error| not_usable(&cache, "no folder for the checkout", &error);
         let own = hex(&Sha256::digest(self.folder.as_os_str().as_encoded_bytes()));
         let own = cache.join(CHECKOUTS).join(own);
@@ -184,7 +188,7 @@ impl Checkout {
         // Go adds further requirements to the mod file, and later builds use them.
         go::go(&build, &["list", "-deps", "-test"], &mut |line, _| {
             if let Some(module) = line.strip_prefix("go: downloading ") {
-                progress(&format!("{}: downloading {module}", build.name), None);
+                progress(Preparation::step(build.name, format!("downloading {module}")));
             }
         })?;
         fs::write(own.join(INPUTS), inputs).map_err(failed)?;

@@ -17,6 +17,7 @@ use crate::short_command;
 use crate::short_command::output_of;
 use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The oldest Go that builds the hosts: `testing/synctest` with timers in bubbles.
 pub const OLDEST_GO: (u32, u32) = (1, 26);
@@ -49,7 +50,7 @@ fn ask_go(progress: Progress<'_>) -> Result<Go, EngineError> {
     }
     let hint = format!("install Go {major}.{minor} or newer and add it to PATH; {WITHOUT}");
     const COMMAND: [&str; 3] = ["go", "env", "GOVERSION"];
-    let output = match output_of(COMMAND, "go env", &mut |what| progress(what, None)) {
+    let output = match output_of(COMMAND, "go env", &mut |what| progress(Preparation::new(what))) {
         Ok(output) if output.status.success() => output,
         Ok(output) if output.status.code() == Some(NO_COMMAND) => {
             return Err(unavailable("Go is not installed".to_owned(), hint));

@@ -164,7 +164,7 @@ impl Engine for Upstream {
 
     /// The real recommender, in a process of its own. It is built if necessary.
     fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
-        let program = recommender::ensure(release, &self.builds, &mut |_, _| {})?;
+        let program = recommender::ensure(release, &self.builds, &mut |_| {})?;
         Ok(Box::new(UpstreamRecommender::new(program, release).with_time_limit(self.limit)))
     }
 
@@ -174,7 +174,7 @@ impl Engine for Upstream {
         &mut self,
         release: VpaRelease,
     ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
-        let program = updater::ensure(release, &self.builds, &mut |_, _| {})?;
+        let program = updater::ensure(release, &self.builds, &mut |_| {})?;
         let Some(program) = program else { return Ok(None) };
         Ok(Some(Box::new(UpdaterHost::start(&program, self.limit)?)))
     }

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::artifact::{Artifact, Progress, quoted, version};
+use super::artifact::{Artifact, NAME, Progress, quoted, version};
 use super::cache::{STAGING, not_usable};
 use super::go::{Build, module_folder};
 use kube_autoscaler_models::rules::MinorVersion;
 use kube_lockstep_data::UPSTREAM;
 use kube_lockstep_sim::engine::EngineError;
+use kube_lockstep_sim::run::Preparation;
 
 /// The replacement of a library in a mod file.
 const MARK: &str = "./staging/";
@@ -69,7 +70,8 @@ pub(super) fn modules(
         return Ok(Vec::new());
     }
     let version = version(Artifact::Host, release).unwrap_or_default();
-    progress(&format!("upstream v{release}: downloading {MODULE} {version}"), None);
+    let subject = format!("{NAME} v{release}");
+    progress(Preparation::step(&subject, format!("downloading {MODULE} {version}")));
     let tree = download(build, release, MODULE, &version)?.join("staging/src");
     let folder = link(cache, &version, &tree).map_err(failed)?;
     let mut overlays = vec![Overlay { mark: MARK.to_owned(), folder, files: Vec::new() }];

@@ -93,7 +93,7 @@ impl<W: Write> Html<W> {
 impl<W: Write> Report for Html<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Preparing { .. } => Ok(()),
+            Event::Preparing(_) => Ok(()),
             Event::Started { scenarios, setting, note } => {
                 self.share = Share::for_page(*scenarios);
                 self.setting = Some(setting.clone());

@@ -22,6 +22,7 @@ pub mod recommender_change;
 pub mod recommender_lockstep;
 mod shard;
 
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -340,16 +341,43 @@ pub enum Event {
         note: Option<String>,
     },
     /// The engine is being prepared, which takes long the first time.
-    Preparing {
-        /// The current activity, in one line.
-        what: String,
-        /// The fraction of the activity that is done, from 0 to 1, if known.
-        fraction: Option<f64>,
-    },
+    Preparing(Preparation),
     /// A scenario has ended.
     Finished(Box<Outcome>),
     /// The run has ended.
     Ended(Summary),
+}
+
+/// A step of a preparation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Preparation {
+    /// The engine that is prepared, for example `upstream v1.37`; or what is done, if there is no
+    /// step.
+    pub subject: String,
+    /// The current step, for example `linking`.
+    pub step: Option<String>,
+    /// The fraction that is done, from 0 to 1, if known.
+    pub fraction: Option<f64>,
+}
+
+impl Preparation {
+    /// A preparation without steps.
+    pub fn new(subject: impl Into<String>) -> Preparation {
+        Preparation { subject: subject.into(), step: None, fraction: None }
+    }
+
+    /// A step of the preparation of an engine.
+    pub fn step(subject: &str, step: impl Into<String>) -> Preparation {
+        Preparation { step: Some(step.into()), ..Preparation::new(subject) }
+    }
+}
+
+/// One line: `upstream v1.37: linking`.
+impl Display for Preparation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.subject)?;
+        self.step.as_ref().map_or(Ok(()), |step| write!(f, ": {step}"))
+    }
 }
 
 /// The figures of a run.

@@ -32,7 +32,7 @@ use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{EngineError, Vpa};
 use kube_lockstep_sim::run::lockstep::inconclusive;
 use kube_lockstep_sim::run::recommender_lockstep::unfinished;
-use kube_lockstep_sim::run::{Outcome, Verdict};
+use kube_lockstep_sim::run::{Outcome, Preparation, Verdict};
 use kube_lockstep_sim::world::recommender::script;
 
 /// The oldest release whose program can be built: the sum files of older ones lack modules that
@@ -92,11 +92,12 @@ fn start(
     record: &mut Record<'_>,
 ) -> Result<RecommenderCluster, EngineError> {
     let Context { plan, name, runtime } = context;
-    let mut progress = |what: &str, fraction| record.preparing(what.to_owned(), fraction);
+    let mut progress = |it: Preparation| record.preparing(it);
     let kubernetes = control_plane_release(plan);
     let program = embedded::ensure(kubernetes, plan.builds(), &mut progress)?;
     let deployment = Deployment::prepare(release, &plan.builds(), &mut progress)?;
-    record.preparing(format!("starting a control plane of {kubernetes}"), None);
+    let starting = format!("starting a control plane of {kubernetes}");
+    record.preparing(Preparation::new(starting));
     runtime.block_on(RecommenderCluster::start(name, &program, kubernetes, &deployment))
 }
 

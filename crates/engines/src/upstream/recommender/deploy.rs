@@ -50,7 +50,7 @@ pub fn manifests(
     release: VpaRelease,
     stop: &CancellationToken,
 ) -> Result<Vec<String>, EngineError> {
-    go::find_go(&mut |_, _| {})?;
+    go::find_go(&mut |_| {})?;
     let cache = cache_folder()?;
     let failed = |problem: &str, error: &std::io::Error| not_usable(&cache, problem, error);
     let scratch = Scratch::new(&cache).map_err(|error| failed("no folder for sources", &error))?;
