@@ -372,6 +372,16 @@ impl Action {
         self.pods().filter(|_| self.scope() == ActionScope::Pods)
     }
 
+    /// Returns true if the action changes containers or labels of pods, which only the recommender
+    /// of a VPA sees.
+    #[must_use]
+    pub fn changes_containers(&self) -> bool {
+        matches!(
+            self,
+            Action::OomKill(_) | Action::Evict(_) | Action::Relabel(_) | Action::EditPods(_)
+        )
+    }
+
     /// Returns true if the controller reacts to the action immediately, because it changes an HPA
     /// or the controller. Other actions have an effect at the next reconcile.
     #[must_use]

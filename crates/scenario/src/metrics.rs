@@ -424,8 +424,8 @@ pub struct Exception {
     /// True if the exception is part of a recording by pod.
     #[serde(skip)]
     pub recorded: bool,
-    /// The container that has the value, in a recording by pod for a scenario of a VPA. None: the
-    /// first one.
+    /// The container whose usage it replaces, in a recording by pod for a scenario of a VPA. None:
+    /// those of all containers.
     #[serde(skip)]
     pub container: Option<Arc<str>>,
 }
@@ -435,6 +435,13 @@ impl Exception {
     #[must_use]
     pub fn new(pods: PodSet, value: Signal) -> Exception {
         Exception { pods, value, recorded: false, container: None }
+    }
+
+    /// Returns true if the value replaces the usage of a container. Without a container of its
+    /// own, it replaces that of all containers: the first one has it, the others use nothing.
+    #[must_use]
+    pub fn applies_to(&self, container: &str) -> bool {
+        self.container.as_ref().is_none_or(|own| **own == *container)
     }
 }
 

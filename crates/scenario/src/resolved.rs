@@ -29,8 +29,8 @@ pub use super::recording::Timestamp;
 pub use super::releases::ReleaseRange;
 pub use super::with_vpa::WithVpa;
 pub use super::workload::{
-    Container, OtherTarget, PodsOfWorkload, ScaleDownOrder, Startup, Termination, Workload,
-    usual_plural,
+    Container, OtherTarget, PodRules, PodsOfWorkload, ScaleDownOrder, Startup, Termination,
+    Workload, usual_plural,
 };
 use crate::diagnostic::Diagnostic;
 use crate::kinds::WITHOUT_SCALE;

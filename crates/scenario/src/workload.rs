@@ -79,6 +79,35 @@ pub struct Workload {
     pub pods: Vec<PodsOfWorkload>,
     /// How a deleted pod ends. It does not delay its replacement.
     pub termination: Termination,
+    /// What happens to its pods and their samples.
+    pub rules: PodRules,
+}
+
+/// What happens to the pods of a workload and their samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PodRules {
+    /// True if the workload's controller replaces pods that have ended. Otherwise, they keep their
+    /// places until the workload is scaled.
+    pub replaces_ended: bool,
+    /// True if the pods are deleted with the workload. Otherwise, they stay, and are scaled and
+    /// replaced as before.
+    pub deletes_pods: bool,
+    /// True if a new pod has the lowest free name, as in a StatefulSet. Otherwise, no name is used
+    /// again.
+    pub reuses_names: bool,
+    /// True if only existing pods have samples, none of which is older than its pod. Otherwise,
+    /// `startup` determines when a pod has samples, and stale samples outlive their pods.
+    pub samples_follow_pods: bool,
+}
+
+impl PodRules {
+    /// The rules in a scenario with an HPA.
+    pub const OF_HPA: PodRules = PodRules {
+        replaces_ended: true,
+        deletes_pods: true,
+        reuses_names: false,
+        samples_follow_pods: false,
+    };
 }
 
 /// Pods that differ from the others of the workload.

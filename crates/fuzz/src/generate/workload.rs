@@ -9,7 +9,7 @@ use crate::area::Area;
 use kube_autoscaler_models::api::{Container, PodSpec, Requests};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::resolved::{
-    BUILT_IN, ScalableKind, ScaleDownOrder, Startup, Termination, Workload,
+    BUILT_IN, PodRules, ScalableKind, ScaleDownOrder, Startup, Termination, Workload,
 };
 
 /// A custom resource with a scale.
@@ -65,6 +65,7 @@ pub(super) fn workload(draft: &mut Draft) -> Workload {
             ScaleDownOrder::Oldest,
         ]),
         termination: termination(draft),
+        rules: PodRules::OF_HPA,
     }
 }
 

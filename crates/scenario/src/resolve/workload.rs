@@ -9,7 +9,9 @@ use super::values::check_replicas;
 use crate::defaults::{AGE, APP};
 use crate::error::suggest;
 use crate::raw::Workload as TypedWorkload;
-use crate::resolved::{Container as GivenContainer, PodSet, Startup, Termination, Workload};
+use crate::resolved::{
+    Container as GivenContainer, PodRules, PodSet, Startup, Termination, Workload,
+};
 use kube_autoscaler_models::api::{Container, PodSpec, Requests};
 use kube_autoscaler_models::selector::{Selector, is_dns1123_subdomain};
 
@@ -50,6 +52,7 @@ pub(super) fn resolve(
         scale_down_first: typed.scale_down_first.clone(),
         pods: typed.pods.clone(),
         termination: termination(typed, at, problems),
+        rules: PodRules::OF_HPA,
     })
 }
 

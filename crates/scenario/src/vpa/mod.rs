@@ -8,6 +8,7 @@ mod expected_checkpoint;
 pub mod manifest;
 pub mod raw;
 mod releases;
+mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::recommendation::with_reasons;
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-use crate::world::recommender::{script, unmatched_actions};
+use crate::world::recommender::{Played, play, script};
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
@@ -198,15 +198,15 @@ impl<'e> Predicting<'e> {
 }
 
 fn free_run(scenario: &VpaScenario, release: VpaRelease, keep: Keep<'_>) -> ChartedRun {
-    let script = script(scenario);
+    let Played { script, unmatched } = play(scenario);
     let (mut session, start_log) = Session::open(&script.start, VpaRules::of(release));
     let mut predicting = Predicting::new(scenario, start_log, keep);
     let mut steps = script.steps.iter();
     let random = steps.find_map(|step| predicting.step(&mut session, step).err());
     let mut charted = predicting.charted;
     let run = &mut charted.run;
-    run.unmatched = unmatched_actions(scenario);
-    run.notes = notes(scenario, release, &run.unmatched);
+    run.notes = notes(scenario, release, &unmatched);
+    run.unmatched = unmatched;
     match random {
         Some(_) => run.undetermined = random,
         None => run.unmet = evaluate(scenario, release, &run.snapshots),
@@ -214,7 +214,8 @@ fn free_run(scenario: &VpaScenario, release: VpaRelease, keep: Keep<'_>) -> Char
     charted
 }
 
-/// Notes for the author of a scenario. `unmatched`: the result of [`unmatched_actions`].
+/// Notes for the author of a scenario. `unmatched`: the events that change pods, none of
+/// which exists.
 pub fn notes(scenario: &VpaScenario, release: VpaRelease, unmatched: &[usize]) -> Vec<Note> {
     let mut notes = Note::on_reading(&scenario.notes, scenario.line);
     notes.extend(without_effect(scenario, unmatched));

@@ -18,7 +18,7 @@ use crate::compare::{
 use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa, model};
 use crate::expect::recommender::evaluate;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-use crate::world::recommender::{script, unmatched_actions};
+use crate::world::recommender::{Played, play};
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
@@ -66,8 +66,13 @@ pub fn run_recommender_watched(
     }
     let mut comparison = Comparison::new(&scenario.id, &outcome.release, known);
     let mut lockstep = Lockstep::new(scenario.expects_contents());
-    match lockstep.run_script(scenario, engine, &mut comparison, watch) {
-        Ok(()) => lockstep.conclude(&mut outcome, scenario, release, comparison, true),
+    let Played { script, unmatched } = play(scenario);
+    let scripted = ScriptedScenario { scenario: scenario.clone(), script };
+    match lockstep.run_script(&scripted, engine, &mut comparison, watch) {
+        Ok(()) => {
+            outcome.notes = notes(scenario, release, &unmatched);
+            lockstep.conclude(&mut outcome, scenario, release, comparison, true);
+        }
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome
@@ -115,16 +120,15 @@ impl Lockstep {
 
     fn run_script(
         &mut self,
-        scenario: &Arc<VpaScenario>,
+        scripted: &ScriptedScenario,
         engine: &mut dyn Engine<Vpa>,
         comparison: &mut Comparison<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let rules = VpaRules::of(engine.release());
-        let scripted = ScriptedScenario { scenario: scenario.clone(), script: script(scenario) };
         let script = &scripted.script;
         let (mut model, log) = Session::open(&script.start, rules);
-        let mut session = engine.open(&scripted)?;
+        let mut session = engine.open(scripted)?;
         self.started(&log, session.start_log(), comparison);
         let ahead = if session.takes_steps_ahead() { AHEAD } else { 1 };
         let mut steps = script.steps.iter();
@@ -199,7 +203,8 @@ impl Lockstep {
         }
     }
 
-    /// Sets the verdict. `expects`: the expectations of the file refer to the times of the run.
+    /// Sets the verdict, after the notes. `expects`: the expectations of the file refer to the
+    /// times of the run.
     pub fn conclude(
         self,
         outcome: &mut Outcome,
@@ -223,7 +228,6 @@ impl Lockstep {
             Some(divergence) => snapshots.len().saturating_sub(divergence.tick),
             None => 0,
         };
-        outcome.notes = notes(scenario, release, &unmatched_actions(scenario));
         if &*outcome.engine == model::NAME && scenario.expect.is_empty() {
             outcome.notes.push(Note::nothing_is_checked(scenario.line));
         }

@@ -81,7 +81,8 @@ impl WorldSimulation {
         let exceptions: Vec<Option<Quantity>> =
             metric.exceptions.iter().map(|other| value(&other.value, sampled)).collect();
         let value_of = |(ordinal, pod): (&u32, &SimPod)| {
-            let own = own_sampled_at(&self.scenario, *ordinal, query);
+            let lag = self.scenario.workload.sample_lag_of(*ordinal);
+            let own = own_sampled_at(&self.scenario, lag, query);
             let exception =
                 metric.exceptions.iter().rposition(|other| other.pods.contains(*ordinal));
             let shared = matches!(metric.source, UsageSource::Load { .. });

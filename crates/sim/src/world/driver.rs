@@ -6,11 +6,13 @@ use super::applied_vpa::{PodChange, PodDecision, UpdaterReport};
 use super::change::Change;
 use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
+use super::seen_pods::SeenPods;
 use super::simulation::{ServingChange, WorldSimulation};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::updater::Updater;
 use kube_autoscaler_models::vpa::{ScriptStep, Start, Write};
 use kube_lockstep_scenario::resolved::{Action, Scenario, TimelineEvent};
+use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The simulated world of one scenario.
 #[derive(Clone, Debug)]
@@ -44,14 +46,32 @@ impl World {
         let later = timeline
             .filter(|(_, event)| event.action.is_api_event() && event.during.is_none())
             .map(|(index, event)| (event.at, ApiEvent::Timeline(index)));
-        World {
+        let world = World {
             simulation: WorldSimulation::new(scenario),
             publisher: Publisher::new(scenario),
             api: first.chain(later).collect(),
             next_api: 0,
-            view: scenario.vpa.as_ref().map(|vpa| RecommenderView::new(scenario, vpa)),
+            view: None,
             early: Vec::new(),
+        };
+        match &scenario.vpa {
+            Some(vpa) => world.with_recommender(&vpa.recommender),
+            None => world,
         }
+    }
+
+    /// The world of a scenario with a VPA alone, before t=0.
+    #[must_use]
+    pub fn of_vpa(scenario: &Arc<VpaScenario>) -> World {
+        World::new(&Arc::new(scenario.world())).with_recommender(scenario)
+    }
+
+    fn with_recommender(mut self, vpa: &Arc<VpaScenario>) -> World {
+        let scenario = &self.simulation.scenario;
+        let seen = SeenPods::new(scenario, vpa.start);
+        self.view = Some(RecommenderView::new(scenario, vpa));
+        self.simulation.seen = Some(seen);
+        self
     }
 
     /// The time of the next event after `after` to which the controller reacts: an HPA is created,
@@ -94,7 +114,7 @@ impl World {
     /// The objects with which the VPA's recommender starts, after the first call of
     /// [`World::advance`]. None: there is no VPA.
     pub fn recommender_start(&mut self) -> Option<Start> {
-        self.view.as_mut().map(RecommenderView::start)
+        Some(self.view.as_mut()?.start(&mut self.simulation))
     }
 
     /// Running pods can't be resized, so that the updater evicts them.
@@ -118,7 +138,9 @@ impl World {
     /// there is one.
     pub fn begin_vpa_stop(&mut self, at: Time) -> Option<ScriptStep> {
         let changes = self.publish(at);
-        self.early.extend(changes);
+        if !self.simulation.scenario.hpas.is_empty() {
+            self.early.extend(changes);
+        }
         self.view.as_mut()?.step(&mut self.simulation, at)
     }
 
@@ -231,13 +253,20 @@ impl World {
 
     /// The timeline events whose actions matched no existing pod.
     pub fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
-        self.simulation.unmatched_actions()
+        let timeline = &self.simulation.scenario.timeline;
+        self.simulation.unmatched_actions().iter().map(|index| &timeline[*index])
     }
 
     /// The events of the VPA whose actions matched no existing pod, by their indices.
     #[must_use]
     pub fn unmatched_vpa_actions(&self) -> &[usize] {
-        self.view.as_ref().map_or(&[], RecommenderView::unmatched_actions)
+        match &self.view {
+            Some(_) if self.simulation.scenario.hpas.is_empty() => {
+                self.simulation.unmatched_actions()
+            }
+            Some(view) => view.unmatched_actions(),
+            None => &[],
+        }
     }
 }
 

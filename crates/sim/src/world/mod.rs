@@ -21,6 +21,7 @@ mod publish;
 pub mod recommender;
 mod recommender_view;
 mod rollout;
+mod seen_pods;
 mod signal;
 mod simulation;
 #[cfg(test)]

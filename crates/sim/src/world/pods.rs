@@ -9,12 +9,14 @@
 //! - The stale sample of a removed pod remains until the action that made it stale ends, since the
 //!   metrics API has not observed the removal.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::change::PodState;
 use super::usage::{ClassKey, Hidden, Source};
 use kube_autoscaler_models::api::{ConditionStatus, ContainerMetrics, PodPhase, PodReady};
-use kube_autoscaler_models::time::Time;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::vpa::{Labels, Terminated};
 use kube_lockstep_scenario::resolved::{Action, Scenario, Termination, TimelineEvent, UsageSource};
 
 /// A pod. Times are exact here; they are rounded down when they are published.
@@ -45,10 +47,37 @@ pub(super) struct SimPod {
     serves: bool,
     /// The events that hold the pod in a state, by their indices in the timeline.
     pub holds: Vec<usize>,
-    /// The exception to the common source of each resource, if any.
-    pub exceptions: Option<Box<[Option<usize>]>>,
+    /// The exceptions to the common source of each resource, if any.
+    pub exceptions: Option<Box<[Box<[usize]>]>>,
+    /// The time before which the pod has no samples.
+    pub(super) sampled_from: Option<Time>,
+    /// True if the pod has ended, and the workload's controller does not replace it.
+    pub(super) keeps_place: bool,
+    /// What events of a VPA's scenario changed.
+    pub(super) edits: Option<Box<PodEdits>>,
     /// The stale sample, if any.
     pub(super) frozen: Option<Frozen>,
+}
+
+/// The parts of a pod that differ from its template, or from those of a new pod.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PodEdits {
+    pub labels: Option<Labels>,
+    /// The names of the init containers.
+    pub init_containers: Option<Vec<Arc<str>>>,
+    /// By name.
+    pub containers: BTreeMap<Arc<str>, ContainerEdits>,
+}
+
+/// The status of a container, where it differs from that of a container that has always run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ContainerEdits {
+    pub restarts: i32,
+    /// The end of the container, if it has not been restarted.
+    pub terminated: Option<Terminated>,
+    /// The end of the previous instance.
+    pub last: Option<Terminated>,
+    pub memory_request: Option<i64>,
 }
 
 /// A sample that no longer changes.
@@ -84,7 +113,7 @@ impl SimPod {
     pub(super) fn new(
         name: Arc<str>,
         revision: u32,
-        exceptions: Option<Box<[Option<usize>]>>,
+        exceptions: Option<Box<[Box<[usize]>]>>,
     ) -> SimPod {
         SimPod {
             name,
@@ -101,6 +130,9 @@ impl SimPod {
             serves: false,
             holds: Vec::new(),
             exceptions,
+            sampled_from: None,
+            keeps_place: false,
+            edits: None,
             frozen: None,
         }
     }
@@ -137,6 +169,14 @@ impl SimPod {
     /// Ends the containers permanently.
     pub(super) fn end(&mut self, phase: PodPhase) {
         self.ended.get_or_insert(phase);
+    }
+
+    /// If an action makes the samples of a new pod stale, it has none.
+    pub(super) fn become_stale(&mut self, timeline: &[TimelineEvent]) {
+        let is_stale = |&i: &usize| matches!(timeline[i].action, Action::MetricsStale(_));
+        if self.holds.iter().any(is_stale) {
+            self.frozen = Some(Frozen { timestamp: Time::ZERO, containers: None });
+        }
     }
 
     /// Deletes the pod.
@@ -185,8 +225,43 @@ impl SimPod {
         runs && self.reports && !self.holds.iter().any(missing)
     }
 
+    /// The parts of the pod that events change.
+    pub(super) fn edits(&mut self) -> &mut PodEdits {
+        self.edits.get_or_insert_default()
+    }
+
+    /// The age of the pod's newest sample, if it is not that of the other pods.
+    pub(super) fn sample_lag(&self, ordinal: u32, scenario: &Scenario) -> Option<Span> {
+        let own = scenario.workload.sample_lag_of(ordinal);
+        let late = self.holds.iter().rev().find_map(|&i| match &scenario.timeline[i].action {
+            Action::MetricsLate(late) => Some(late.by),
+            _ => None,
+        });
+        match late {
+            Some(late) => Some(Span(own.unwrap_or(scenario.metrics.sampling.lag).0 + late.0)),
+            None => own,
+        }
+    }
+
+    /// Returns true if a sample of this time can exist.
+    pub(super) fn is_sampled_at(&self, sampled: Time) -> bool {
+        self.sampled_from.is_none_or(|from| from <= sampled)
+    }
+
+    /// The init containers of the workload that the pod does not have.
+    fn missing_containers<'a>(
+        &'a self,
+        scenario: &'a Scenario,
+    ) -> impl Iterator<Item = &'a Arc<str>> {
+        let init = self.edits.as_ref().and_then(|edits| edits.init_containers.as_ref());
+        let of_workload = scenario.workload.spec.init_containers.iter().map(|it| &it.name);
+        init.into_iter()
+            .flat_map(move |init| of_workload.clone().filter(move |name| !init.contains(name)))
+    }
+
     /// The containers and resources without usage, sorted and without duplicates.
-    pub(super) fn hidden(&self, timeline: &[TimelineEvent]) -> Vec<Hidden> {
+    pub(super) fn hidden(&self, scenario: &Scenario) -> Vec<Hidden> {
+        let timeline = &scenario.timeline;
         let hidden = |&i: &usize| match &timeline[i].action {
             Action::ContainerMetricsMissing(part) => {
                 Some(Hidden::Container(part.container.clone()))
@@ -194,7 +269,8 @@ impl SimPod {
             Action::ResourceMissing(part) => Some(Hidden::Resource(part.resource.clone())),
             _ => None,
         };
-        let mut hidden: Vec<Hidden> = self.holds.iter().filter_map(hidden).collect();
+        let missing = self.missing_containers(scenario).cloned().map(Hidden::Container);
+        let mut hidden: Vec<Hidden> = self.holds.iter().filter_map(hidden).chain(missing).collect();
         hidden.sort_unstable();
         hidden.dedup();
         hidden
@@ -209,26 +285,31 @@ impl SimPod {
                     self.source(index, matches!(resource.source, UsageSource::Load { .. }))
                 })
                 .collect(),
-            hidden: self.hidden(&scenario.timeline),
+            hidden: self.hidden(scenario),
         })
     }
 
     /// The source of the pod's values of a resource.
     fn source(&self, resource: usize, shared: bool) -> Source {
-        match self.exceptions.as_ref().and_then(|exceptions| exceptions[resource]) {
-            Some(exception) => Source::Exception(exception),
-            None if shared && !self.serving() => Source::Idle,
-            None => Source::Common,
+        match self.exceptions.as_ref().map(|exceptions| &exceptions[resource]) {
+            Some(exceptions) if !exceptions.is_empty() => Source::Exceptions(exceptions.clone()),
+            _ if shared && !self.serving() => Source::Idle,
+            _ => Source::Common,
+        }
+    }
+
+    /// The phase of the pod in the API.
+    pub(super) fn phase(&self) -> PodPhase {
+        match (self.ended, self.started) {
+            (Some(ended), _) => ended,
+            (None, Some(_)) => PodPhase::Running,
+            (None, None) => PodPhase::Pending,
         }
     }
 
     /// The status of the pod in the API.
     pub(super) fn status(&self) -> Status {
-        let phase = match (self.ended, self.started) {
-            (Some(ended), _) => ended,
-            (None, Some(_)) => PodPhase::Running,
-            (None, None) => PodPhase::Pending,
-        };
+        let phase = self.phase();
         let ready = self.ready.map(|(ready, since)| PodReady {
             status: if ready { ConditionStatus::True } else { ConditionStatus::False },
             last_transition_time: since.truncate_to_second(),

@@ -37,6 +37,8 @@ pub(super) struct Publisher {
     faults: Faults,
     /// The source of the samples.
     usage: Usage,
+    /// True if the samples of some pods can have their own age.
+    has_own_ages: bool,
     /// The usage of the pods whose samples have their own age, by this age.
     own_usage: BTreeMap<Span, Usage>,
 }
@@ -120,6 +122,8 @@ impl Publisher {
             custom: PublishedCustom::default(),
             faults: Faults::default(),
             usage: Usage::new(scenario),
+            has_own_ages: scenario.workload.pods.iter().any(|of| of.sample_lag.is_some())
+                || scenario.timeline.iter().any(|it| matches!(it.action, Action::MetricsLate(_))),
             own_usage: BTreeMap::new(),
         }
     }
@@ -270,7 +274,7 @@ impl Publisher {
     ) {
         let Query { simulation, sampled, timestamp, is_empty, first, .. } = *query;
         let scenario = &simulation.scenario;
-        self.usage.read(&scenario.metrics, sampled, simulation.serving);
+        self.usage.read(&scenario.metrics.resources, sampled, simulation.serving);
         let own = self.read_own(query);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
@@ -282,7 +286,9 @@ impl Publisher {
         }
         self.samples.freshly_frozen.append(&mut touched.frozen);
         let aged = self.newly_aged(simulation, timestamp);
-        let everything = touched.all_samples || self.samples.version != self.usage.version;
+        let everything = touched.all_samples
+            || self.samples.version != self.usage.version
+            || scenario.workload.rules.samples_follow_pods;
         self.samples.version = self.usage.version;
         let aged: Vec<u32> = aged.into_iter().chain(own).collect();
         if everything {
@@ -310,9 +316,8 @@ impl Publisher {
     fn classify(&mut self, simulation: &WorldSimulation, ordinal: u32) {
         let Some(pod) = simulation.pods.get(&ordinal) else { return };
         let published = self.pods.entry(ordinal).or_default();
-        let timeline = &simulation.scenario.timeline;
-        published.hidden = pod.hidden(timeline);
-        let usage = match simulation.scenario.workload.sample_lag_of(ordinal) {
+        published.hidden = pod.hidden(&simulation.scenario);
+        let usage = match pod.sample_lag(ordinal, &simulation.scenario) {
             Some(lag) => {
                 self.own_usage.entry(lag).or_insert_with(|| Usage::new(&simulation.scenario))
             }
@@ -325,17 +330,18 @@ impl Publisher {
     /// samples differ from query to query.
     fn read_own(&mut self, query: &Query<'_>) -> Vec<u32> {
         let Query { simulation, at, .. } = *query;
-        let Scenario { workload, metrics, .. } = &*simulation.scenario;
-        if workload.pods.iter().all(|of| of.sample_lag.is_none()) {
+        let scenario = &*simulation.scenario;
+        let metrics = &scenario.metrics;
+        if !self.has_own_ages {
             return Vec::new();
         }
         let mut pods = Vec::new();
-        for ordinal in simulation.pods.keys() {
-            let Some(lag) = workload.sample_lag_of(*ordinal) else { continue };
+        for (ordinal, pod) in &simulation.pods {
+            let Some(lag) = pod.sample_lag(*ordinal, scenario) else { continue };
             let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
             let new = || Usage::new(&simulation.scenario);
             let usage = self.own_usage.entry(lag).or_insert_with(new);
-            usage.read(metrics, sampled, simulation.serving);
+            usage.read(&metrics.resources, sampled, simulation.serving);
             pods.push(*ordinal);
         }
         pods
@@ -370,10 +376,10 @@ impl Publisher {
         let sample = match query.is_empty {
             true => None,
             false => {
-                let lag = query.simulation.scenario.workload.sample_lag_of(ordinal);
+                let lag = pod.sample_lag(ordinal, &query.simulation.scenario);
                 let own = lag.and_then(|lag| self.own_usage.get_mut(&lag));
                 let usage = own.unwrap_or(&mut self.usage);
-                new_sample(query, ordinal, pod, published, usage)
+                new_sample(query, lag, pod, published, usage)
             }
         };
         let same = match (&published.sample, &sample) {
@@ -419,7 +425,7 @@ struct RemovedNames {
 /// The sample of a pod in the response to a query.
 fn new_sample(
     query: &Query<'_>,
-    ordinal: u32,
+    lag: Option<Span>,
     pod: &SimPod,
     published: &PublishedPod,
     usage: &mut Usage,
@@ -427,9 +433,12 @@ fn new_sample(
     let class = published.class?;
     match &pod.frozen {
         None => {
-            let metrics = &query.simulation.scenario.metrics;
-            let containers = usage.of_class(class, metrics).clone();
-            let own = own_sampled_at(&query.simulation.scenario, ordinal, query.at);
+            let own = own_sampled_at(&query.simulation.scenario, lag, query.at);
+            if !pod.is_sampled_at(own.unwrap_or(query.sampled)) {
+                return None;
+            }
+            let signals = &query.simulation.scenario.metrics.resources;
+            let containers = usage.of_class(class, signals).clone();
             let timestamp = own.map(Time::truncate_to_second).filter(|it| *it != query.timestamp);
             // In a gap of a recorded signal, there is no sample.
             (!containers.is_empty()).then_some(PublishedSample { timestamp, containers })

@@ -1,42 +1,33 @@
-//! The world of an HPA as the recommender sees it: pods with their own requests, the samples of
+//! The world as the recommender of a VPA sees it: pods with their own requests, the samples of
 //! metrics.k8s.io, and the events of the VPA.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::change::Change;
 use super::cluster::Cluster;
-use super::simulation::WorldSimulation;
+use super::seen_pods::container;
+use super::simulation::{WorldSimulation, exceptions_of};
+use super::usage::{ClassKey, Source, Usage};
 use kube_autoscaler_models::api;
 use kube_autoscaler_models::api::PodPhase;
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::selector::Selector;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{
-    ClusterChange, ContainerState, ContainerStatus, ContainerUsage, GoTime, Labels, ObjectName,
-    ObservedOom, OomKill, Pod, PodContainer, PodMetrics, ScriptStep, Start, Target, Terminated,
+    ClusterChange, ContainerState, ContainerStatus, ContainerUsage, GoTime, HistorySample, Labels,
+    ObjectName, Pod, PodHistory, PodMetrics, ScriptStep, Start, Target,
 };
-use kube_lockstep_scenario::resolved::{
-    Action, OomKillOfPods, OomSeen, PodEviction, PodSet, Scenario, WithVpa,
-};
+use kube_lockstep_scenario::resolved::{Action, OtherPods, PodSet, Scenario};
 use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The recommender's view of the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct RecommenderView {
     scenario: Arc<VpaScenario>,
-    /// The end of the scenario.
-    end: Time,
-    /// The resource of the target with its group.
-    resource: Arc<str>,
     selector: Selector,
-    /// The objects of the cluster, as the HPA controller sees them.
+    /// The metrics of the cluster.
     cluster: Cluster,
-    /// The pods as the recommender last saw them.
-    known: BTreeMap<ObjectName, Pod>,
     has_target: bool,
-    /// The states of containers that were killed, by pod and container.
-    killed: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Killed>>,
     /// The index of the next event.
     next_event: usize,
     /// The indices of the events whose actions found no pod.
@@ -49,62 +40,59 @@ pub(super) struct RecommenderView {
     pending: Vec<ClusterChange>,
 }
 
-/// The state of a container that was killed.
-#[derive(Clone, Debug)]
-struct Killed {
-    restarts: i32,
-    state: ContainerState,
-    last: Option<Terminated>,
-}
-
 impl RecommenderView {
-    pub(super) fn new(scenario: &Scenario, vpa: &WithVpa) -> RecommenderView {
-        let target = scenario.targets().next();
+    pub(super) fn new(scenario: &Scenario, vpa: &Arc<VpaScenario>) -> RecommenderView {
         RecommenderView {
-            scenario: vpa.recommender.clone(),
-            end: scenario.until,
-            resource: target.map(|target| target.group_resource()).unwrap_or_default().into(),
+            scenario: vpa.clone(),
             selector: Selector::parse(&scenario.workload.selector)
                 .unwrap_or_else(|_| Selector::nothing()),
             cluster: Cluster::default(),
-            known: BTreeMap::new(),
             has_target: true,
-            killed: BTreeMap::new(),
             next_event: 0,
             unmatched: Vec::new(),
-            due: Time::ZERO + vpa.recommender.parsed_flags.recommender_interval,
+            due: Time::ZERO + vpa.parsed_flags.recommender_interval,
             played_until: None,
             pending: Vec::new(),
         }
     }
 
-    /// Applies changes of the cluster.
+    /// Applies changes of the metrics.
     pub(super) fn observe(&mut self, changes: &[Change]) {
         for change in changes {
-            // Each pod refers to a template that an earlier change defines.
+            // Each sample refers to a template that an earlier change defines.
             let applied = self.cluster.apply(change, &|_, _| Ok(()));
             debug_assert!(applied.is_ok(), "{applied:?}");
         }
     }
 
     /// The objects with which the recommender starts.
-    pub(super) fn start(&mut self) -> Start {
+    pub(super) fn start(&mut self, simulation: &mut WorldSimulation) -> Start {
         let scenario = self.scenario.clone();
         let mut objects = vec![ClusterChange::SetTarget(self.target())];
         objects.extend(scenario.vpas.iter().cloned().map(ClusterChange::SetVpa));
         objects.extend(scenario.checkpoints.iter().cloned().map(ClusterChange::SetCheckpoint));
-        self.see_cluster();
-        objects.append(&mut self.pending);
-        let flags = scenario.parsed_flags.clone();
-        Start { at: scenario.start, flags, objects, history: Vec::new() }
+        simulation.see_all_pods();
+        objects.extend(simulation.take_seen_changes());
+        let others = simulation.scenario.other_pods.iter();
+        let others = others.filter(|pods| pods.phase() != PodPhase::Pending);
+        objects.extend(others.flat_map(|pods| {
+            pods.names().map(|name| ClusterChange::SetPod(self.other_pod(pods, name)))
+        }));
+        Start {
+            at: scenario.start,
+            flags: scenario.parsed_flags.clone(),
+            objects,
+            history: self.history(simulation),
+        }
     }
 
     /// The next time at which something happens. `updater` is the time of the updater's next run.
     pub(super) fn next_stop(&self, updater: Option<Time>) -> Option<Time> {
+        let end = self.scenario.until;
         let event = self.scenario.timeline.get(self.next_event).map(|event| event.at);
-        let end = (self.played_until != Some(self.end)).then_some(self.end);
-        let stops = event.into_iter().chain(updater).chain([self.due]).filter(|at| *at <= self.end);
-        stops.chain(end).min()
+        let last = (self.played_until != Some(end)).then_some(end);
+        let stops = event.into_iter().chain(updater).chain([self.due]).filter(|at| *at <= end);
+        stops.chain(last).min()
     }
 
     /// The step that ends at a stop, if there is one.
@@ -113,15 +101,17 @@ impl RecommenderView {
         simulation: &mut WorldSimulation,
         at: Time,
     ) -> Option<ScriptStep> {
-        self.see_cluster();
         let restarts = self.events(simulation, at);
+        self.see_target(simulation);
+        self.pending.extend(simulation.take_seen_changes());
         let interval = self.scenario.parsed_flags.recommender_interval;
         let is_due = self.due <= at;
         if is_due {
             self.pending.push(ClusterChange::SetMetrics(self.metrics()));
             self.due = at + interval;
         }
-        let is_end = at >= self.end && self.played_until != Some(self.end);
+        let end = self.scenario.until;
+        let is_end = at >= end && self.played_until != Some(end);
         if !is_due && !restarts && !is_end {
             return None;
         }
@@ -135,31 +125,15 @@ impl RecommenderView {
         Some(step)
     }
 
-    /// Adds the differences between the cluster and what the recommender last saw.
-    fn see_cluster(&mut self) {
-        let target = self.cluster.scale(&self.resource, &self.scenario.target.name).exists();
-        if target != self.has_target {
-            self.has_target = target;
+    fn see_target(&mut self, simulation: &WorldSimulation) {
+        let has_target = !simulation.is_target_deleted();
+        if has_target != self.has_target {
+            self.has_target = has_target;
             let object = self.target();
-            self.pending.push(match target {
+            self.pending.push(match has_target {
                 true => ClusterChange::SetTarget(object),
                 false => ClusterChange::DeleteTarget(object),
             });
-        }
-        let mut present = BTreeSet::new();
-        let pods: Vec<Pod> = self.cluster.pods().iter().filter_map(|pod| self.pod(pod)).collect();
-        for pod in pods {
-            present.insert(pod.name.clone());
-            if self.known.get(&pod.name) != Some(&pod) {
-                self.known.insert(pod.name.clone(), pod.clone());
-                self.pending.push(ClusterChange::SetPod(pod));
-            }
-        }
-        let gone = self.known.keys().filter(|name| !present.contains(*name));
-        for name in gone.cloned().collect::<Vec<_>>() {
-            self.known.remove(&name);
-            self.killed.remove(&name.name);
-            self.pending.push(ClusterChange::DeletePod(name));
         }
     }
 
@@ -168,57 +142,44 @@ impl RecommenderView {
             namespace: self.scenario.namespace.clone(),
             reference: self.scenario.target.clone(),
             selector: self.selector.clone(),
-            has_parent: false,
+            has_parent: self.scenario.workload.owned,
             error: None,
         }
     }
 
-    fn name(&self, pod: &Arc<str>) -> ObjectName {
-        ObjectName::new(self.scenario.namespace.clone(), pod.clone())
+    fn name(&self, pod: Arc<str>) -> ObjectName {
+        ObjectName::new(self.scenario.namespace.clone(), pod)
     }
 
-    /// A pod as the recommender sees it; None for pods that are pending.
-    fn pod(&self, pod: &api::Pod) -> Option<Pod> {
-        if pod.phase == PodPhase::Pending {
-            return None;
-        }
-        let killed = self.killed.get(&pod.name);
-        let containers = pod.spec.containers.iter();
-        let statuses = containers.clone().map(|container| {
-            let killed = killed.and_then(|killed| killed.get(&container.name));
-            ContainerStatus {
-                name: container.name.clone(),
-                restart_count: killed.map_or(0, |killed| killed.restarts),
-                state: killed.map_or(ContainerState::Running, |killed| killed.state.clone()),
-                last_terminated: killed.and_then(|killed| killed.last.clone()),
-                memory_request: None,
-            }
+    /// A pod that belongs to no target.
+    fn other_pod(&self, pods: &OtherPods, name: Arc<str>) -> Pod {
+        let containers: Vec<_> = pods.spec().containers.iter().map(container).collect();
+        let statuses = containers.iter().map(|container| ContainerStatus {
+            name: container.name.clone(),
+            restart_count: 0,
+            state: ContainerState::Running,
+            last_terminated: None,
+            memory_request: None,
         });
-        let init = pod.spec.init_containers.iter();
-        Some(Pod {
-            name: self.name(&pod.name),
-            labels: Labels::new((*pod.labels).clone()),
-            phase: pod.phase,
+        Pod {
+            name: self.name(name),
+            labels: Labels::new(pods.labels.clone()),
+            phase: pods.phase(),
             statuses: statuses.collect(),
-            containers: containers
-                .map(|container| PodContainer {
-                    name: container.name.clone(),
-                    memory_request: container.requests.get("memory").map_or(0, Quantity::value),
-                })
-                .collect(),
-            init_containers: init.map(|container| container.name.clone()).collect(),
-        })
+            containers,
+            init_containers: Vec::new(),
+        }
     }
 
     /// The samples of metrics.k8s.io, or the error.
     fn metrics(&self) -> Result<Arc<Vec<PodMetrics>>, String> {
         let samples = self.cluster.pod_metrics().map_err(|error| error.message.to_string())?;
         let samples = samples.iter().map(|sample| PodMetrics {
-            pod: self.name(&sample.name),
+            pod: self.name(sample.name.clone()),
             timestamp: self.absolute(sample.timestamp),
-            containers: sample.containers.iter().map(usage).collect(),
+            containers: sample.containers.iter().filter_map(usage).collect(),
         });
-        Ok(Arc::new(samples.collect()))
+        Ok(Arc::new(samples.filter(|sample| !sample.containers.is_empty()).collect()))
     }
 
     fn absolute(&self, at: Time) -> GoTime {
@@ -245,72 +206,77 @@ impl RecommenderView {
                 }
             }
             self.pending.extend(event.change.clone());
-            let own = event.action.changed_pods();
-            if own.is_some_and(|set| self.select(set, simulation).is_empty()) {
-                self.unmatched.push(index);
-            }
-            match &event.action {
-                Action::RestartRecommender(_) => restarts = true,
-                Action::OomKill(kill) => self.oom_kill(kill, event.at, simulation),
-                Action::Evict(eviction) => self.evict(eviction, event.at, simulation),
-                // The other actions are changes of objects, or those of the HPA's world.
-                _ => {}
+            restarts |= matches!(event.action, Action::RestartRecommender(_));
+            // The other events are those of the simulation.
+            if simulation.scenario.vpa.is_some()
+                && let Some(set) = event.action.changed_pods()
+            {
+                let ordinals = simulation.seen_pods(set);
+                if ordinals.is_empty() {
+                    self.unmatched.push(index);
+                }
+                simulation.change_seen_pods(&ordinals, event);
             }
         }
         restarts
     }
 
-    /// The running pods of a set, with their ordinals.
-    fn select(&self, set: &PodSet, simulation: &WorldSimulation) -> Vec<(u32, Arc<str>)> {
-        let pods = simulation.pods.iter().filter(|(ordinal, pod)| {
-            set.contains(**ordinal) && self.known.contains_key(&self.name(&pod.name))
-        });
-        pods.map(|(ordinal, pod)| (*ordinal, pod.name.clone())).collect()
-    }
-
-    fn oom_kill(&mut self, kill: &OomKillOfPods, at: Time, simulation: &mut WorldSimulation) {
-        let Some(container) = &kill.container else { return };
-        let finished_at = self.absolute(at).plus(Span(-kill.age.0)).truncate_to_second();
-        let end = Terminated { reason: "OOMKilled".to_owned(), finished_at };
-        for (ordinal, name) in self.select(&kill.pods, simulation) {
-            let containers = self.killed.entry(name.clone()).or_default();
-            let state = containers.entry(container.clone()).or_insert_with(|| Killed {
-                restarts: 0,
-                state: ContainerState::Running,
-                last: None,
-            });
-            match kill.shown {
-                OomSeen::Restarted => {
-                    state.restarts += 1;
-                    state.state = ContainerState::Running;
-                    state.last = Some(end.clone());
-                    simulation.oom_killed(ordinal, container, at, kill.age);
-                }
-                OomSeen::Terminated => state.state = ContainerState::Terminated(end.clone()),
-            }
+    /// The samples of the first pod before the start.
+    fn history(&self, simulation: &WorldSimulation) -> Vec<PodHistory> {
+        let Some(history) = &self.scenario.history else { return Vec::new() };
+        let Some((ordinal, pod)) = simulation.pods.iter().next() else { return Vec::new() };
+        let signals = &self.scenario.usage(&history.resource)[..];
+        let mut exceptions = exceptions_of(signals, *ordinal);
+        let source = |index: usize| match exceptions.as_mut() {
+            Some(exceptions) => Source::Exceptions(std::mem::take(&mut exceptions[index])),
+            None => Source::Common,
+        };
+        let sources = (0..signals.len()).map(source).collect();
+        let mut usages = Usage::of(&simulation.scenario.workload.spec, signals);
+        let class = usages.class(ClassKey { sources, hidden: Vec::new() });
+        let begin = self.scenario.start.plus(Span(-history.length.0));
+        let mut samples = Vec::new();
+        let mut at = Time::ZERO;
+        while at.since_start() < history.length {
+            usages.read(signals, at, simulation.serving);
+            let taken = begin.plus(at.since_start());
+            let of_containers = usages.of_class(class, signals).iter().filter_map(usage);
+            samples.extend(of_containers.map(|usage| HistorySample { at: taken, usage }));
+            at = at + history.step;
         }
-        self.see_cluster();
-    }
-
-    fn evict(&mut self, eviction: &PodEviction, at: Time, simulation: &WorldSimulation) {
-        let container = eviction.container.clone().unwrap_or_default();
-        let at = self.absolute(at).truncate_to_second();
-        let kill = OomKill { at, requested: eviction.usage.value() };
-        for (_, name) in self.select(&eviction.pods, simulation) {
-            let (pod, container) = (self.name(&name), container.clone());
-            self.pending.push(ClusterChange::Evict(ObservedOom { pod, container, kill }));
-        }
+        let labels = Labels::new(simulation.scenario.workload.labels.clone());
+        vec![PodHistory { pod: self.name(pod.name.clone()), labels, samples }]
     }
 }
 
-/// The usage of a container in the units of the recommender, rounded up.
-fn usage(container: &api::ContainerMetrics) -> ContainerUsage {
+impl WorldSimulation {
+    /// Adds all pods to those that the recommender sees.
+    fn see_all_pods(&mut self) {
+        let Some(seen) = &mut self.seen else { return };
+        for (ordinal, pod) in &self.pods {
+            seen.see(*ordinal, pod, self.templates.spec_of(pod));
+        }
+    }
+
+    /// The changes of the pods that the recommender sees, since the last call.
+    fn take_seen_changes(&mut self) -> Vec<ClusterChange> {
+        self.seen.as_mut().map(|seen| seen.take_changes()).unwrap_or_default()
+    }
+
+    /// The ordinals of the pods of a set that the recommender sees.
+    fn seen_pods(&self, set: &PodSet) -> Vec<u32> {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let pods = self.pods.keys().copied();
+        pods.filter(|ordinal| set.contains(*ordinal) && seen.contains(*ordinal)).collect()
+    }
+}
+
+/// The usage of a container in the units of the recommender, rounded up. None: it has no usage.
+fn usage(container: &api::ContainerMetrics) -> Option<ContainerUsage> {
     let amount = |name: &str| {
         container.usage.iter().find(|(resource, _)| &**resource == name).map(|(_, amount)| amount)
     };
-    ContainerUsage {
-        container: container.name.clone(),
-        cpu: amount("cpu").map(Quantity::milli),
-        memory: amount("memory").map(Quantity::value),
-    }
+    let (cpu, memory) = (amount("cpu").map(Quantity::milli), amount("memory").map(Quantity::value));
+    let container = container.name.clone();
+    (cpu.is_some() || memory.is_some()).then_some(ContainerUsage { container, cpu, memory })
 }

@@ -18,11 +18,12 @@ use std::sync::Arc;
 use super::applied_vpa::AppliedVpa;
 use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
+use super::seen_pods::SeenPods;
 use super::usage::{Usage, own_sampled_at, sampled_at};
 use kube_autoscaler_models::api::{PodPhase, PodSpec};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::{
-    Action, PodSet, ScaleDownOrder, Scenario, TimelineEvent, Workload,
+    Action, PodSet, ResourceUsage, ScaleDownOrder, Scenario, TimelineEvent, Workload,
 };
 
 /// The largest number of active pods, as in a full cluster. Without a limit, a faulty controller
@@ -52,6 +53,8 @@ pub(super) struct WorldSimulation {
     pub schedule: Schedule,
     /// The VPA whose recommendations new pods get.
     pub vpa: Option<AppliedVpa>,
+    /// The pods as the recommender of a VPA sees them, if there is a VPA.
+    pub(super) seen: Option<SeenPods>,
     /// The source of stale samples.
     usage: Usage,
     /// Ordinals of pods that changed at this time.
@@ -205,6 +208,7 @@ impl WorldSimulation {
                 admitted: Vec::new(),
             },
             vpa: scenario.vpa.as_ref().map(AppliedVpa::new),
+            seen: None,
             update: None,
             active: 0,
             serving: 0,
@@ -242,9 +246,9 @@ impl WorldSimulation {
         self.replicas.first().copied().unwrap_or_default()
     }
 
-    /// The timeline events whose actions matched no existing pod.
-    pub(super) fn unmatched_actions(&self) -> impl Iterator<Item = &TimelineEvent> {
-        self.schedule.unmatched.iter().map(|index| &self.scenario.timeline[*index])
+    /// The timeline events whose actions matched no existing pod, by their indices.
+    pub(super) fn unmatched_actions(&self) -> &[usize] {
+        &self.schedule.unmatched
     }
 
     /// The actions in effect, apart from actions on single pods, in the timeline's order.
@@ -318,17 +322,14 @@ impl WorldSimulation {
                 pod.holds.push(index);
                 pod.delete(now, termination);
             }),
-            Action::PodsFailed(set) => {
-                self.apply_to_pods(index, set, |pod| pod.end(PodPhase::Failed));
-            }
-            Action::PodsSucceeded(set) => {
-                self.apply_to_pods(index, set, |pod| pod.end(PodPhase::Succeeded));
-            }
+            Action::PodsFailed(set) => self.end_pods(index, set, PodPhase::Failed),
+            Action::PodsSucceeded(set) => self.end_pods(index, set, PodPhase::Succeeded),
             Action::PodsDeleted(set) => {
                 self.apply_to_pods(index, set, |pod| pod.delete(now, termination));
             }
             Action::RollingUpdate(update) if !self.is_target_deleted() => self.begin_update(update),
             Action::Scale(replicas) => self.scale_by_user(event, *replicas),
+            action if action.changes_containers() => self.change_containers(index, event),
             action => {
                 if event.new_pods {
                     self.schedule.holding_new_pods.push(index);
@@ -349,12 +350,30 @@ impl WorldSimulation {
     /// A user writes `spec.replicas` of a target.
     fn scale_by_user(&mut self, event: &TimelineEvent, replicas: i32) {
         let target = self.scenario.target_of(event);
-        if target == 0 && self.is_target_deleted() {
+        let deletes_pods = self.scenario.workload.rules.deletes_pods;
+        if target == 0 && deletes_pods && self.is_target_deleted() {
             return;
         }
         if self.replicas.get(target).is_some_and(|old| *old != replicas) {
             self.write_replicas(target, replicas, Writer::User);
         }
+        if target == 0 {
+            self.replace_ended_pods();
+        }
+    }
+
+    /// The workload's controller replaces all pods that have ended so far.
+    fn replace_ended_pods(&mut self) {
+        self.pods.values_mut().for_each(|pod| pod.keeps_place = false);
+    }
+
+    /// Ends the containers of pods permanently.
+    fn end_pods(&mut self, index: usize, set: &PodSet, phase: PodPhase) {
+        let keeps_place = !self.scenario.workload.rules.replaces_ended;
+        self.apply_to_pods(index, set, |pod| {
+            pod.keeps_place |= keeps_place && pod.active();
+            pod.end(phase);
+        });
     }
 
     /// Ends an event of the timeline, by its index.
@@ -375,15 +394,29 @@ impl WorldSimulation {
 
     /// Applies a change to each existing pod of a set.
     fn apply_to_pods(&mut self, index: usize, set: &PodSet, mut change: impl FnMut(&mut SimPod)) {
+        for ordinal in self.existing(index, set) {
+            self.change(ordinal, &mut change);
+            self.see(ordinal);
+        }
+    }
+
+    /// The existing pods of a set, for an event of the timeline.
+    fn existing(&mut self, index: usize, set: &PodSet) -> Vec<u32> {
         let existing =
             self.pods.iter().filter(|(ordinal, pod)| set.contains(**ordinal) && !pod.deleted);
         let ordinals: Vec<u32> = existing.map(|(ordinal, _)| *ordinal).collect();
         if ordinals.is_empty() && !self.scenario.timeline[index].new_pods {
             self.schedule.unmatched.push(index);
         }
-        for ordinal in ordinals {
-            self.change(ordinal, &mut change);
-        }
+        ordinals
+    }
+
+    /// Begins an event that changes containers or labels of single pods. The recommender sees each
+    /// of these changes, also if there are several at one time.
+    fn change_containers(&mut self, index: usize, event: &TimelineEvent) {
+        let Some(set) = event.action.pods() else { return };
+        let ordinals = self.existing(index, set);
+        self.change_seen_pods(&ordinals, event);
     }
 
     /// Releases each pod that an action holds, and the stale samples of deleted pods.
@@ -456,10 +489,15 @@ impl WorldSimulation {
                 continue;
             };
             let served = pod.serving();
-            let remains = pod.update_derived(self.now, &self.scenario.timeline);
+            let has_parts = pod.update_derived(self.now, &self.scenario.timeline);
+            let rules = self.scenario.workload.rules;
+            let remains = has_parts && !(pod.deleted && rules.samples_follow_pods);
             let serves = pod.serving();
             if let Some(changes) = self.serving_changes.as_mut().filter(|_| serves != served) {
                 changes.push(ServingChange { at: self.now, ordinal, serves });
+            }
+            if let Some(seen) = &mut self.seen {
+                seen.see(ordinal, pod, self.templates.spec_of(pod));
             }
             if remains {
                 self.serving = self.serving + usize::from(serves) - usize::from(served);
@@ -478,6 +516,20 @@ impl WorldSimulation {
         }
     }
 
+    /// The ordinal of the next pod.
+    fn take_ordinal(&mut self) -> u32 {
+        let mut names = 0..self.next_ordinal;
+        if self.scenario.workload.rules.reuses_names
+            && let Some(ordinal) = names.find(|ordinal| !self.pods.contains_key(ordinal))
+        {
+            // The new pod has the name of the removed one.
+            self.touched.removed.retain(|removed| removed.ordinal != ordinal);
+            return ordinal;
+        }
+        self.next_ordinal += 1;
+        self.next_ordinal - 1
+    }
+
     /// Keeps the current samples of the pods whose samples became stale at this time.
     fn freeze(&mut self, at: Time) {
         let scenario = self.scenario.clone();
@@ -488,12 +540,14 @@ impl WorldSimulation {
             if pod.frozen.is_some() || !pod.holds.iter().any(is_stale) {
                 continue;
             }
-            let sampled = own_sampled_at(&scenario, *ordinal, at).unwrap_or(common);
-            self.usage.read(&scenario.metrics, sampled, self.serving);
-            let class = pod.class(&scenario).filter(|_| !empty);
+            let lag = pod.sample_lag(*ordinal, &scenario);
+            let sampled = own_sampled_at(&scenario, lag, at).unwrap_or(common);
+            let signals = &scenario.metrics.resources;
+            self.usage.read(signals, sampled, self.serving);
+            let class = pod.class(&scenario).filter(|_| !empty && pod.is_sampled_at(sampled));
             let containers = class.map(|key| {
                 let class = self.usage.class(key);
-                self.usage.of_class(class, &scenario.metrics).clone()
+                self.usage.of_class(class, signals).clone()
             });
             let timestamp = sampled.truncate_to_second();
             pod.frozen = Some(Frozen { timestamp, containers });
@@ -546,8 +600,18 @@ impl WorldSimulation {
         let quota = self.scenario.workload.quota.and_then(|quota| usize::try_from(quota).ok());
         usize::try_from(self.workload_replicas())
             .unwrap_or(0)
+            .saturating_sub(self.kept_places())
             .min(quota.unwrap_or(MAX_PODS))
             .min(MAX_PODS)
+    }
+
+    /// The number of ended pods that the workload's controller does not replace.
+    fn kept_places(&self) -> usize {
+        if self.scenario.workload.rules.replaces_ended {
+            return 0;
+        }
+        let keeps = |pod: &&SimPod| pod.keeps_place && pod.deletion.is_none();
+        self.pods.values().filter(keeps).count()
     }
 
     /// Returns true if one more pod may be created.
@@ -581,6 +645,12 @@ impl WorldSimulation {
     /// Creates a pod now.
     pub(super) fn create(&mut self, revision: u32) {
         let ordinal = self.add(revision);
+        if self.scenario.workload.rules.samples_follow_pods
+            && let Some(pod) = self.pods.get_mut(&ordinal)
+        {
+            pod.sampled_from = Some(self.now);
+            pod.become_stale(&self.scenario.timeline);
+        }
         let startup = self.scenario.workload.startup_of(ordinal);
         if let Some(pending) = startup.pending {
             self.schedule.push(self.now + pending, ScheduledEvent::Start(ordinal));
@@ -608,15 +678,10 @@ impl WorldSimulation {
     }
 
     pub(super) fn add(&mut self, revision: u32) -> u32 {
-        let ordinal = self.next_ordinal;
-        self.next_ordinal += 1;
+        let ordinal = self.take_ordinal();
         self.active += 1;
         let name = format!("{}-{ordinal}", self.scenario.workload.name).into();
-        let exception = |usage: &kube_lockstep_scenario::resolved::ResourceUsage| {
-            usage.exceptions.iter().rposition(|other| other.pods.contains(ordinal))
-        };
-        let exceptions: Box<[_]> = self.scenario.metrics.resources.iter().map(exception).collect();
-        let exceptions = exceptions.iter().any(Option::is_some).then_some(exceptions);
+        let exceptions = exceptions_of(&self.scenario.metrics.resources, ordinal);
         let mut pod = SimPod::new(name, revision, exceptions);
         let holds = |index: &&usize| {
             let action = &self.scenario.timeline[**index].action;
@@ -637,6 +702,9 @@ impl WorldSimulation {
 
     /// Deletes the target and all its pods, including completed ones.
     fn delete_target(&mut self) {
+        if !self.scenario.workload.rules.deletes_pods {
+            return;
+        }
         self.replicas[0] = 0;
         self.update = None;
         let (now, termination) = (self.now, self.scenario.workload.termination);
@@ -651,8 +719,22 @@ impl WorldSimulation {
 
     /// Creates the target again, unless another action keeps it deleted.
     fn create_target(&mut self) {
-        if !self.is_target_deleted() {
+        if !self.is_target_deleted() && self.scenario.workload.rules.deletes_pods {
             self.write_replicas(0, self.scenario.workload.replicas, Writer::User);
         }
     }
+}
+
+/// The exceptions to the common usage that apply to a pod, by resource, in the order of their
+/// precedence.
+pub(super) fn exceptions_of(
+    signals: &[ResourceUsage],
+    ordinal: u32,
+) -> Option<Box<[Box<[usize]>]>> {
+    let of_resource = |usage: &ResourceUsage| -> Box<[usize]> {
+        let all = usage.exceptions.iter().enumerate().rev();
+        all.filter(|(_, it)| it.pods.contains(ordinal)).map(|(index, _)| index).collect()
+    };
+    let exceptions: Box<[_]> = signals.iter().map(of_resource).collect();
+    exceptions.iter().any(|it| !it.is_empty()).then_some(exceptions)
 }

@@ -5,19 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::signal::{self, Grain, Reading};
-use kube_autoscaler_models::api::ContainerMetrics;
+use kube_autoscaler_models::api::{ContainerMetrics, PodSpec};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::resolved::{
-    Metrics, ResourceUsage, Sampling, Scenario, Signal, UsageSource,
-};
+use kube_lockstep_scenario::resolved::{ResourceUsage, Sampling, Scenario, Signal, UsageSource};
 
 /// All usage of a scenario at one time.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
     /// Containers in the order of the pod's spec, then sidecars, then other containers that the
     /// metrics name.
-    containers: Vec<Arc<str>>,
+    containers: Vec<UsedContainer>,
     resources: Vec<Readings>,
     classes: Vec<Class>,
     index: BTreeMap<ClassKey, usize>,
@@ -25,6 +23,16 @@ pub(super) struct Usage {
     pub version: u64,
     /// True if a share of a load was larger than the limit of a pod.
     pub(super) was_cut: bool,
+}
+
+/// A container with usage.
+#[derive(Clone, Debug)]
+struct UsedContainer {
+    name: Arc<str>,
+    /// True if it is the first container of a pod, which has the usage of the pod.
+    is_first: bool,
+    /// True if it runs as long as the pod. Other containers have usage only if a signal names them.
+    runs: bool,
 }
 
 /// The readings of one resource.
@@ -45,14 +53,15 @@ pub(super) struct ClassKey {
 }
 
 /// The source of a pod's values of one resource.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Source {
     /// The scenario's source for all pods.
     Common,
     /// Zero usage: the pod receives no share of the load.
     Idle,
-    /// The n-th exception of the resource.
-    Exception(usize),
+    /// These exceptions of the resource, by index; the first one for a container takes precedence.
+    /// Other containers have the common source.
+    Exceptions(Box<[usize]>),
 }
 
 /// Usage that a pod does not report.
@@ -75,19 +84,30 @@ struct Class {
 
 impl Usage {
     pub(super) fn new(scenario: &Scenario) -> Usage {
-        let spec = &scenario.workload.spec;
-        let running = spec.running_containers();
-        let mut containers: Vec<Arc<str>> = running.map(|c| c.name.clone()).collect();
-        for resource in &scenario.metrics.resources {
+        Usage::of(&scenario.workload.spec, &scenario.metrics.resources)
+    }
+
+    /// The usage of pods with these containers and signals.
+    pub(super) fn of(spec: &PodSpec, resources: &[ResourceUsage]) -> Usage {
+        let mut containers: Vec<UsedContainer> = Vec::new();
+        let add = |containers: &mut Vec<UsedContainer>, name: &Arc<str>, runs: bool| {
+            let is_first = containers.is_empty();
+            containers.push(UsedContainer { name: name.clone(), is_first, runs });
+        };
+        for container in spec.running_containers() {
+            add(&mut containers, &container.name, true);
+        }
+        for resource in resources {
             if let UsageSource::PerContainer(signals) = &resource.source {
                 for (name, _) in &signals.0 {
-                    if !containers.contains(name) {
-                        containers.push(name.clone());
+                    if !containers.iter().any(|it| it.name == *name) {
+                        let ends = spec.init_containers.iter().any(|it| it.name == *name);
+                        add(&mut containers, name, !ends);
                     }
                 }
             }
         }
-        let resources = scenario.metrics.resources.iter();
+        let resources = resources.iter();
         let resources = resources
             .map(|resource| Readings {
                 grain: Grain::of(&resource.name),
@@ -106,9 +126,9 @@ impl Usage {
     }
 
     /// Reads all signals at the time of a sample. Loads are divided among `serving` pods.
-    pub(super) fn read(&mut self, metrics: &Metrics, sampled: Time, serving: usize) {
+    pub(super) fn read(&mut self, signals: &[ResourceUsage], sampled: Time, serving: usize) {
         let mut changed = false;
-        for (usage, readings) in metrics.resources.iter().zip(&mut self.resources) {
+        for (usage, readings) in signals.iter().zip(&mut self.resources) {
             let grain = readings.grain;
             let mut put = |list: &mut Vec<Reading>, index: usize, reading: Reading| {
                 match list.get_mut(index) {
@@ -154,13 +174,17 @@ impl Usage {
     }
 
     /// The usage of the pods of a class at the current readings.
-    pub(super) fn of_class(&mut self, class: usize, metrics: &Metrics) -> &Arc<[ContainerMetrics]> {
+    pub(super) fn of_class(
+        &mut self,
+        class: usize,
+        signals: &[ResourceUsage],
+    ) -> &Arc<[ContainerMetrics]> {
         let Usage { containers, resources, classes, version, .. } = self;
         let class = &mut classes[class];
         if class.version != *version {
             let inputs = inputs(&class.key, resources);
             if class.version == u64::MAX || class.inputs != inputs {
-                class.containers = build(&class.key, containers, resources, metrics);
+                class.containers = build(&class.key, containers, resources, signals);
                 class.inputs = inputs;
             }
             class.version = *version;
@@ -178,10 +202,9 @@ pub(super) fn sampled_at(sampling: Sampling, query: Time) -> Time {
     }
 }
 
-/// The time of a pod's newest sample, if it has its own.
-pub(super) fn own_sampled_at(scenario: &Scenario, ordinal: u32, query: Time) -> Option<Time> {
-    let lag = scenario.workload.sample_lag_of(ordinal)?;
-    Some(sampled_at(Sampling { lag, ..scenario.metrics.sampling }, query))
+/// The time of a pod's newest sample, if it has its own age.
+pub(super) fn own_sampled_at(scenario: &Scenario, lag: Option<Span>, query: Time) -> Option<Time> {
+    Some(sampled_at(Sampling { lag: lag?, ..scenario.metrics.sampling }, query))
 }
 
 /// Removes the hidden usage from a sample.
@@ -239,7 +262,10 @@ fn inputs(key: &ClassKey, resources: &[Readings]) -> Vec<Reading> {
             Source::Common => inputs.extend(&readings.source),
             // A gap of the load is a gap of all pods.
             Source::Idle => inputs.extend(readings.source.iter().filter(|it| it.is_absent())),
-            Source::Exception(index) => inputs.push(readings.exceptions[*index]),
+            Source::Exceptions(indices) => {
+                inputs.extend(indices.iter().map(|index| readings.exceptions[*index]));
+                inputs.extend(&readings.source);
+            }
         }
     }
     inputs
@@ -249,29 +275,28 @@ fn inputs(key: &ClassKey, resources: &[Readings]) -> Vec<Reading> {
 /// signals have a gap.
 fn build(
     key: &ClassKey,
-    containers: &[Arc<str>],
+    containers: &[UsedContainer],
     resources: &[Readings],
-    metrics: &Metrics,
+    signals: &[ResourceUsage],
 ) -> Arc<[ContainerMetrics]> {
     let mut built = Vec::with_capacity(containers.len());
     let (mut has_values, mut has_gaps) = (false, false);
-    for (position, container) in containers.iter().enumerate() {
+    for container in containers {
         let mut usage = Vec::with_capacity(resources.len());
         let shown =
-            resources.iter().enumerate().filter(|_| !hides_container(&key.hidden, container));
+            resources.iter().enumerate().filter(|_| !hides_container(&key.hidden, &container.name));
         for (index, readings) in shown {
-            let resource = &metrics.resources[index];
+            let resource = &signals[index];
             if hides_resource(&key.hidden, &resource.name) {
                 continue;
             }
-            let container = UsedContainer { name: container, position };
-            match value(key.sources[index], resource, readings, container) {
+            match value(&key.sources[index], resource, readings, container) {
                 Some(quantity) => usage.push((resource.name.clone(), quantity)),
                 None => has_gaps = true,
             }
         }
         has_values |= !usage.is_empty();
-        built.push(ContainerMetrics { name: container.clone(), usage });
+        built.push(ContainerMetrics { name: container.name.clone(), usage });
     }
     if has_gaps && !has_values {
         built.clear();
@@ -279,49 +304,43 @@ fn build(
     built.into()
 }
 
-/// A container with usage.
-#[derive(Clone, Copy)]
-struct UsedContainer<'a> {
-    name: &'a Arc<str>,
-    /// The usage of a pod is in its first container.
-    position: usize,
-}
-
 /// The usage of a container. None: there is no sample.
 fn value(
-    source: Source,
+    source: &Source,
     resource: &ResourceUsage,
     readings: &Readings,
-    container: UsedContainer<'_>,
+    container: &UsedContainer,
 ) -> Option<Quantity> {
     let grain = readings.grain;
-    let first = |quantity: Quantity| {
-        if container.position == 0 { quantity } else { grain.quantity(0) }
-    };
+    let nothing = || container.runs.then(|| grain.quantity(0));
+    let first = |quantity: Quantity| if container.is_first { Some(quantity) } else { nothing() };
+    if let Source::Exceptions(indices) = source {
+        let exceptions = indices.iter().map(|index| (index, &resource.exceptions[*index]));
+        let mut own = exceptions.filter(|(_, exception)| exception.applies_to(&container.name));
+        if let Some((index, exception)) = own.next() {
+            let value = signal::quantity(&exception.value, readings.exceptions[*index], grain)?;
+            return if exception.container.is_some() { Some(value) } else { first(value) };
+        }
+    }
     match (source, &resource.source) {
         (Source::Idle, _) => {
             let is_gap = readings.source.first().is_some_and(|reading| reading.is_absent());
-            (!is_gap).then(|| grain.quantity(0))
+            if is_gap { None } else { nothing() }
         }
-        (Source::Exception(exception), _) => {
-            let reading = readings.exceptions[exception];
-            signal::quantity(&resource.exceptions[exception].value, reading, grain).map(first)
+        (_, UsageSource::PerPod(signal)) => {
+            signal::quantity(signal, readings.source[0], grain).and_then(first)
         }
-        (Source::Common, UsageSource::PerPod(signal)) => {
-            signal::quantity(signal, readings.source[0], grain).map(first)
+        (_, UsageSource::PerContainer(signals)) => {
+            let named = signals.0.iter().position(|(name, _)| *name == container.name);
+            named.map_or_else(nothing, |at| {
+                signal::quantity(&signals.0[at].1, readings.source[at], grain)
+            })
         }
-        (Source::Common, UsageSource::PerContainer(signals)) => {
-            let named = signals.0.iter().position(|(name, _)| name == container.name);
-            named.map_or_else(
-                || Some(grain.quantity(0)),
-                |at| signal::quantity(&signals.0[at].1, readings.source[at], grain),
-            )
-        }
-        (Source::Common, UsageSource::Load { limit, .. }) => match (readings.source[0], limit) {
+        (_, UsageSource::Load { limit, .. }) => match (readings.source[0], limit) {
             (Reading::Absent, _) => None,
-            (Reading::Written(_), Some(limit)) => Some(first(limit.clone())),
-            (Reading::Written(_), None) => Some(grain.quantity(0)),
-            (Reading::Computed(milli), _) => Some(first(grain.quantity(milli))),
+            (Reading::Written(_), Some(limit)) => first(limit.clone()),
+            (Reading::Written(_), None) => nothing(),
+            (Reading::Computed(milli), _) => first(grain.quantity(milli)),
         },
     }
 }

@@ -31,9 +31,10 @@ use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::engine::{EngineError, Vpa};
 use kube_lockstep_sim::run::lockstep::inconclusive;
+use kube_lockstep_sim::run::recommender::notes;
 use kube_lockstep_sim::run::recommender_lockstep::unfinished;
 use kube_lockstep_sim::run::{Outcome, Preparation, Verdict};
-use kube_lockstep_sim::world::recommender::script;
+use kube_lockstep_sim::world::recommender::{play, script};
 
 /// The oldest release whose program can be built: the sum files of older ones lack modules that
 /// only the program requires.
@@ -216,6 +217,7 @@ impl Group<'_> {
         match attempt(script, self.cluster, self.release, &plan.known).await {
             Ok(Attempted { lockstep, comparison }) => {
                 let expects = script.speed == 1;
+                outcome.notes = notes(scenario, self.release, &play(scenario).unmatched);
                 lockstep.conclude(&mut outcome, scenario, self.release, comparison, expects);
             }
             Err(error) => outcome.verdict = inconclusive(error),

@@ -21,8 +21,9 @@ use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{
     Action, Autoscaler, ContainerOfPods, Empty, Entries, Exception, MetricError, MetricOfPods,
-    Metrics, Observed, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage, Sampling,
-    ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload,
+    Metrics, Observed, PodRules, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage,
+    Sampling, ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource,
+    Workload,
 };
 
 fn q(text: &str) -> Quantity {
@@ -84,6 +85,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
             pods: Vec::new(),
             scale_down_order: ScaleDownOrder::ReplicaSet,
             termination: Termination::default(),
+            rules: PodRules::OF_HPA,
         },
         metrics: Metrics {
             resources: vec![cpu(UsageSource::PerPod(Signal::Constant(q("100m"))))],
