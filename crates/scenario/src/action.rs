@@ -122,7 +122,7 @@ pub const EVENTS_WITHOUT_VPA: &[&str] = &["metricsSlow", "during", "cacheLag"];
 impl TimelineEvent {
     pub(crate) const RULES: &'static [FieldRule] = &[
         FieldRule::new(AnHpa, HPA_ACTIONS).hint("remove the event: this action requires an HPA"),
-        FieldRule::new(AnHpa, &["during", "hpa", "target", "newPods"]),
+        FieldRule::new(AnHpa, &["during", "hpa", "target"]),
         FieldRule::new(NoVpa, EVENTS_WITHOUT_VPA).hint("remove the event, or the VPA"),
         FieldRule::new(AVpa, VPA_ACTIONS)
             .hint("the scenario has no VPA: add `vpa`, or remove the event"),
@@ -134,8 +134,7 @@ impl TimelineEvent {
 
 /// The action of an event in the timeline.
 ///
-/// Without an HPA, pods that have ended are not replaced, and problems with metrics also apply to
-/// pods that are created later.
+/// Without an HPA, pods that have ended are not replaced.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
@@ -190,8 +189,8 @@ pub enum Action {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload is deleted and, with an HPA, so are its pods. When the action ends, the
-    /// workload is created again with its initial replicas.
+    /// The workload is deleted. With an HPA, so are its pods, and when the action ends, the
+    /// workload is created again with its initial replicas. Without an HPA, the pods stay.
     TargetDeleted(Empty),
     /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]

@@ -354,6 +354,19 @@ fn a_policy_of_an_unknown_container_has_a_note() {
 }
 
 #[test]
+fn a_problem_with_metrics_that_leaves_out_new_pods_has_a_note() {
+    let expected = "`metricsMissing` does not apply to pods that are created while it lasts: add \
+                    `newPods: true` to include these pods";
+    let notes = |event: &str, scaled: &str| {
+        let missing = format!("{{at: 1m, for: 1m, metricsMissing: all{event}}}");
+        notes_of_vpa(&format!("{VPA}timeline: [{missing}, {{at: {scaled}, scale: 3}}]\n"))
+    };
+    assert!(notes("", "90s").contains(expected));
+    assert!(!notes(", newPods: true", "90s").contains(expected));
+    assert!(!notes("", "2m").contains(expected));
+}
+
+#[test]
 fn a_policy_with_an_hpa_has_the_same_note() {
     let (head, vpa) = VPA.split_once("vpa:\n").expect("a VPA");
     let hpa = SHORT.split_once("hpa:\n").and_then(|(_, rest)| rest.split_once("workload:"));

@@ -182,7 +182,7 @@ fn check_cache_lag(context: &ResolveContext<'_>, position: At<'_>, problems: &mu
 }
 
 /// Checks `newPods`: the action must hold pods while it lasts.
-fn check_new_pods(event: &TimelineEvent, at: At<'_>, problems: &mut Problems) {
+pub(super) fn check_new_pods(event: &TimelineEvent, at: At<'_>, problems: &mut Problems) {
     let what = format!("`newPods` does not apply to `{}`", event.action.name());
     let hint = match &event.action {
         Action::MetricsStale(_) => {
@@ -190,7 +190,7 @@ fn check_new_pods(event: &TimelineEvent, at: At<'_>, problems: &mut Problems) {
         }
         Action::PodsStuckTerminating(_) => "remove `newPods`: new pods are not deleted",
         action if action.pods().is_none() || !action.can_end() => {
-            "remove `newPods`: it applies only to podsUnready, metricsMissing, \
+            "remove `newPods`: it applies only to podsUnready, metricsMissing, metricsLate, \
              containerMetricsMissing, resourceMissing and metricMissing"
         }
         _ => return,

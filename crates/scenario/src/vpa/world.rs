@@ -7,9 +7,9 @@ use crate::defaults::AGE;
 use crate::recorded::{Recorded, RecordedSource};
 use crate::releases::ReleaseRange;
 use crate::resolved::{
-    Action, ActionScope, Entries, Exception, Metrics, Observed, PodRules, QueryError,
-    ResourceUsage, ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent,
-    UsageSource, Workload, usual_plural,
+    Action, Entries, Exception, Metrics, Observed, PodRules, QueryError, ResourceUsage,
+    ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload,
+    usual_plural,
 };
 use kube_autoscaler_models::api::{ApiError, Container, PodSpec};
 use kube_autoscaler_models::flags::Flags;
@@ -122,9 +122,8 @@ fn nothing() -> Signal {
     Signal::Recorded(Recorded::new(RecordedSource::Csv(String::new())))
 }
 
-/// Problems with metrics also apply to pods that are created while they last.
+/// An event with the error as a response.
 fn event(given: &TimelineEvent) -> TimelineEvent {
-    let new_pods = given.action.scope() == ActionScope::Samples;
     let action = match &given.action {
         Action::MetricsError(QueryError::Text(message)) => {
             let (code, reason) = (503, String::new());
@@ -132,5 +131,5 @@ fn event(given: &TimelineEvent) -> TimelineEvent {
         }
         action => action.clone(),
     };
-    TimelineEvent { new_pods, action, ..given.clone() }
+    TimelineEvent { action, ..given.clone() }
 }

@@ -171,14 +171,6 @@ impl SimPod {
         self.ended.get_or_insert(phase);
     }
 
-    /// If an action makes the samples of a new pod stale, it has none.
-    pub(super) fn become_stale(&mut self, timeline: &[TimelineEvent]) {
-        let is_stale = |&i: &usize| matches!(timeline[i].action, Action::MetricsStale(_));
-        if self.holds.iter().any(is_stale) {
-            self.frozen = Some(Frozen { timestamp: Time::ZERO, containers: None });
-        }
-    }
-
     /// Deletes the pod.
     pub(super) fn delete(&mut self, at: Time, termination: Termination) {
         if self.deletion.is_none() {

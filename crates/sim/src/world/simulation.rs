@@ -649,7 +649,6 @@ impl WorldSimulation {
             && let Some(pod) = self.pods.get_mut(&ordinal)
         {
             pod.sampled_from = Some(self.now);
-            pod.become_stale(&self.scenario.timeline);
         }
         let startup = self.scenario.workload.startup_of(ordinal);
         if let Some(pending) = startup.pending {

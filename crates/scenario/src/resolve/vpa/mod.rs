@@ -87,6 +87,7 @@ pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaS
             recordings.notes(),
             known.notes(&checkpoints, &events, at),
             notes::on_restarts(file, at),
+            if autoscalers == Autoscalers::Vpas { notes::on_new_pods(file, at) } else { vec![] },
             notes::on_buckets(&checkpoints, at.key("checkpoints")),
         ]
         .concat(),

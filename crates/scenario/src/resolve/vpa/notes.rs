@@ -4,9 +4,10 @@ use super::super::cursor::At;
 use super::manifest::Vpa;
 use crate::diagnostic::Diagnostic;
 use crate::raw::ScenarioFile;
-use crate::resolved::{Action, TimelineEvent};
+use crate::resolved::{Action, ActionScope, TimelineEvent};
 use crate::vpa::VpaWorkload;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
+use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{BUCKETS, Checkpoint, ClusterChange, HistogramCheckpoint};
 
 /// The policy of all containers without their own.
@@ -106,6 +107,39 @@ pub(super) fn on_restarts(file: &ScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
         )
     };
     index.map(note).into_iter().collect()
+}
+
+/// Notes on problems with metrics during which pods are created. Without an HPA, they used to apply
+/// to these pods as well.
+pub(super) fn on_new_pods(file: &ScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
+    let replicas_before = |at: Time| {
+        let scaled = file.timeline.iter().filter_map(|event| match event.action {
+            Action::Scale(replicas) if event.at < at => Some((event.at, replicas)),
+            _ => None,
+        });
+        scaled.max_by_key(|(at, _)| *at).map_or(file.workload.replicas(), |(_, replicas)| replicas)
+    };
+    let creates = |event: &TimelineEvent| match event.action {
+        Action::PodsDeleted(_) => true,
+        Action::Scale(replicas) => replicas > replicas_before(event.at),
+        _ => false,
+    };
+    let leaves_out_pods = |event: &TimelineEvent| {
+        let is_problem = event.action.scope() == ActionScope::Samples && !event.new_pods;
+        is_problem && file.timeline.iter().any(|it| creates(it) && event.is_active(it.at))
+    };
+    let events = file.timeline.iter().enumerate();
+    let note = |index: usize, event: &TimelineEvent| {
+        let advice = match event.action {
+            Action::MetricsStale(_) => "for these pods, use `metricsMissing` with `newPods: true`",
+            _ => "add `newPods: true` to include these pods",
+        };
+        let name = event.action.name();
+        let what =
+            format!("`{name}` does not apply to pods that are created while it lasts: {advice}");
+        at.key("timeline").index(index).note(what)
+    };
+    events.filter(|(_, it)| leaves_out_pods(it)).map(|(index, it)| note(index, it)).collect()
 }
 
 /// Notes on checkpoints with buckets that the recommender does not have.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::Reader;
 use super::super::cursor::{At, Problems};
-use super::super::timeline::check_fields;
+use super::super::timeline::{check_fields, check_new_pods};
 use super::super::values::{check_replicas, resource};
 use super::manifest::{Gates, Vpa, checkpoint, edited};
 use crate::autoscalers::Autoscalers;
@@ -45,6 +45,9 @@ pub(super) fn resolve(
     let mut resolver = Events { context, read, gates, existing: existing.collect() };
     for (at, event) in &mut events {
         check_fields(event, context.until, *at, problems);
+        if event.new_pods {
+            check_new_pods(event, *at, problems);
+        }
         let name = event.action.name();
         resolver.check(&mut event.action, at.key(&name), problems);
         event.change = resolver.change(event, *at, problems);

@@ -7,6 +7,7 @@ mod mirror;
 mod property;
 mod strategies;
 mod updates;
+mod vpa;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
