@@ -76,6 +76,18 @@ pub(super) struct Aggregate {
     created: GoTime,
     /// The memory settings, which a policy can change.
     pub settings: MemorySettings,
+    /// The settings that are random until the VPAs are loaded again.
+    pub(super) random_settings: RandomSettings,
+    /// True if a random setting has affected the memory peaks.
+    pub(super) are_peaks_random: bool,
+}
+
+/// The memory settings that depend on upstream's random order of VPAs: those that two VPAs of a new
+/// aggregate set to different values.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct RandomSettings {
+    pub(super) interval: bool,
+    pub(super) after_oom: bool,
 }
 
 /// The settings of the aggregation of memory.
@@ -117,6 +129,26 @@ impl Aggregate {
                 interval: flags.memory_aggregation_interval,
                 interval_count: flags.memory_aggregation_interval_count,
             },
+            random_settings: RandomSettings::default(),
+            are_peaks_random: false,
+        }
+    }
+
+    /// Takes over the memory settings of the policies of all VPAs of a new aggregate. The last one
+    /// sets each field, and upstream's order is random; here they are sorted by name.
+    ///
+    /// Upstream: findOrCreateAggregateContainerState
+    pub(super) fn set_policies(&mut self, policies: &[&ContainerPolicy], context: Context<'_>) {
+        for policy in policies {
+            self.update_from_policy(Some(policy), context);
+        }
+        for last in policies {
+            let mut other = self.clone();
+            other.update_from_policy(Some(last), context);
+            let after_oom = |it: &MemorySettings| (it.bump_up_ratio, it.min_bump_up);
+            let random = &mut self.random_settings;
+            random.interval |= other.settings.interval != self.settings.interval;
+            random.after_oom |= after_oom(&other.settings) != after_oom(&self.settings);
         }
     }
 

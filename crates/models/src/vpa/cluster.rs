@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::account::Before;
-use super::aggregate::{Aggregate, AggregateId, MemorySettings};
+use super::aggregate::{Aggregate, AggregateId, MemorySettings, RandomSettings};
 use super::api::{ObjectName, ResourcePolicy, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
 use super::context::Context;
@@ -211,14 +211,15 @@ impl Links<'_> {
         }
         let id = self.aggregates.len();
         let mut aggregate = Aggregate::new(context.flags, context.now);
+        let mut policies = Vec::new();
         for (name, vpa) in self.vpas.iter_mut() {
             if name.namespace == key.namespace && vpa.selector.matches(labels.map()) {
                 vpa.add_aggregate(key.clone(), id);
                 let policy = vpa.policy.as_ref();
-                let policy = policy.and_then(|policy| policy.for_container(&key.container));
-                aggregate.update_from_policy(policy, context);
+                policies.extend(policy.and_then(|policy| policy.for_container(&key.container)));
             }
         }
+        aggregate.set_policies(&policies, context);
         self.aggregates.push(aggregate);
         self.keys.insert(key.clone(), id);
         *self.changes += 1;
@@ -509,7 +510,10 @@ impl ClusterState {
             for (key, id) in &state.aggregates {
                 let policy = state.policy.as_ref();
                 let policy = policy.and_then(|policy| policy.for_container(&key.container));
-                self.aggregates[*id].update_from_policy(policy, context);
+                let aggregate = &mut self.aggregates[*id];
+                aggregate.update_from_policy(policy, context);
+                // All VPAs are loaded again, in the order of the API server.
+                aggregate.random_settings = RandomSettings::default();
             }
         }
         Some(state)

@@ -98,6 +98,7 @@ impl Container {
             }
             return is_new;
         }
+        aggregate.are_peaks_random |= aggregate.random_settings.interval;
         let interval = aggregate.settings.interval.0;
         let late = at.since(self.window_end).0;
         let whole = if interval > 0 { late - late % interval } else { late };
@@ -124,7 +125,8 @@ impl Container {
         rules: &VpaRules,
         oom: &OomKill,
     ) -> Result<(), OomError> {
-        let settings = aggregate.settings;
+        let (settings, random) = (aggregate.settings, aggregate.random_settings);
+        aggregate.are_peaks_random |= random.interval || random.after_oom;
         let newest = match rules.oldest_oom {
             OldestOom::WindowEnd => Some(self.window_end),
             OldestOom::LastMemorySample => {

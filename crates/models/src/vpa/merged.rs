@@ -60,7 +60,7 @@ pub(super) struct MergedContainer {
 #[derive(Default, Debug)]
 struct MergedPercentiles {
     values: Percentiles,
-    /// True if a value depends on upstream's random order of merges.
+    /// True if a value depends on upstream's random order of merges or of VPAs.
     are_random: bool,
 }
 
@@ -244,9 +244,12 @@ impl MergedContainer {
             self.aggregate.merge(checkpoint, resource);
         }
         let checkpoint = checkpoint.as_deref();
+        let are_peaks_random = resource == Resource::Memory
+            && self.sources.iter().any(|id| aggregates[*id].are_peaks_random);
         MergedPercentiles {
             values: percentiles(&self.aggregate, flags, resource),
-            are_random: self.is_decided_by_order(aggregates, checkpoint, flags, resource),
+            are_random: are_peaks_random
+                || self.is_decided_by_order(aggregates, checkpoint, flags, resource),
         }
     }
 

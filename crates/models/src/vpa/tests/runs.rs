@@ -13,7 +13,7 @@ use super::super::recommender::Write;
 use super::super::session::{ClusterChange, Session, Start};
 use super::super::time::GoTime;
 use crate::api::PodPhase;
-use crate::rules::VpaRules;
+use crate::rules::{VpaRelease, VpaRules};
 use crate::selector::Selector;
 use crate::time::{Span, Time};
 
@@ -230,4 +230,32 @@ fn a_restart_continues_from_the_checkpoint() {
         |quantity: &Option<crate::quantity::Quantity>| quantity.as_ref().map(ToString::to_string);
     assert_eq!(text(&target.cpu).as_deref(), Some("587m"));
     assert_eq!(text(&target.memory).as_deref(), Some("250Mi"), "the peak is lost");
+}
+
+/// Until the VPAs are loaded again, the settings of a new aggregate are those of the VPA that is
+/// last in a random order. The first samples are taken before that.
+#[test]
+fn settings_that_two_vpas_set_differently_are_random_in_the_first_run() {
+    let is_undetermined = |first: Value, second: Value| {
+        let policies = json!([{ "containerName": "*", "memoryAggregationIntervalSeconds": 60 }]);
+        let mut start = start(&policies, &["app"], &[("feature-gates", "PerVPAConfig=true")]);
+        start.objects.retain(|object| !matches!(object, ClusterChange::SetVpa(_)));
+        for (name, policy) in [("a", first), ("b", second)] {
+            let mut vpa = vpa(&json!([policy]));
+            vpa.metadata.name = ObjectName::new("ns", name);
+            start.objects.push(ClusterChange::SetVpa(vpa));
+        }
+        let rules = VpaRules::of(VpaRelease::NEWEST);
+        let (mut session, _) = Session::open(&start, rules);
+        let stepped = session.step(&[usage(1, &["app"], 100, 1 << 30)], Time::from_secs(60));
+        stepped.runs[0].run.is_undetermined
+    };
+    let interval =
+        |seconds: i32| json!({ "containerName": "*", "memoryAggregationIntervalSeconds": seconds });
+    assert!(is_undetermined(interval(77), interval(3600)));
+    assert!(!is_undetermined(interval(77), interval(77)));
+    assert!(!is_undetermined(interval(77), json!({ "containerName": "*" })));
+    // Only an OOM kill uses this setting.
+    let bump = |bytes: &str| json!({ "containerName": "*", "oomMinBumpUp": bytes });
+    assert!(!is_undetermined(bump("1"), bump("2")));
 }
