@@ -76,7 +76,7 @@ pub(super) struct Aggregate {
     created: GoTime,
     /// The memory settings, which a policy can change.
     pub settings: MemorySettings,
-    /// The settings that are random until the VPAs are loaded again.
+    /// The settings that are random until a policy that sets them is loaded.
     pub(super) random_settings: RandomSettings,
     /// True if a random setting has affected the memory peaks.
     pub(super) are_peaks_random: bool,
@@ -87,7 +87,23 @@ pub(super) struct Aggregate {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct RandomSettings {
     pub(super) interval: bool,
-    pub(super) after_oom: bool,
+    bump_up_ratio: bool,
+    min_bump_up: bool,
+}
+
+impl RandomSettings {
+    /// Returns true if the memory that a container needs after an OOM kill is random.
+    pub(super) fn after_oom(self) -> bool {
+        self.bump_up_ratio || self.min_bump_up
+    }
+
+    /// A setting of a policy that is loaded is no longer random: all VPAs are loaded in the order
+    /// of the API server.
+    pub(super) fn loaded(&mut self, policy: &ContainerPolicy) {
+        self.interval &= policy.memory_aggregation_interval_seconds.is_none();
+        self.bump_up_ratio &= policy.oom_bump_up_ratio.is_none();
+        self.min_bump_up &= policy.oom_min_bump_up.is_none();
+    }
 }
 
 /// The settings of the aggregation of memory.
@@ -145,10 +161,11 @@ impl Aggregate {
         for last in policies {
             let mut other = self.clone();
             other.update_from_policy(Some(last), context);
-            let after_oom = |it: &MemorySettings| (it.bump_up_ratio, it.min_bump_up);
+            let (own, other) = (&self.settings, &other.settings);
             let random = &mut self.random_settings;
-            random.interval |= other.settings.interval != self.settings.interval;
-            random.after_oom |= after_oom(&other.settings) != after_oom(&self.settings);
+            random.interval |= other.interval != own.interval;
+            random.bump_up_ratio |= other.bump_up_ratio != own.bump_up_ratio;
+            random.min_bump_up |= other.min_bump_up != own.min_bump_up;
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::account::Before;
-use super::aggregate::{Aggregate, AggregateId, MemorySettings, RandomSettings};
+use super::aggregate::{Aggregate, AggregateId, MemorySettings};
 use super::api::{ObjectName, ResourcePolicy, VerticalPodAutoscaler, VpaCondition};
 use super::container::{Container, OomError};
 use super::context::Context;
@@ -512,8 +512,9 @@ impl ClusterState {
                 let policy = policy.and_then(|policy| policy.for_container(&key.container));
                 let aggregate = &mut self.aggregates[*id];
                 aggregate.update_from_policy(policy, context);
-                // All VPAs are loaded again, in the order of the API server.
-                aggregate.random_settings = RandomSettings::default();
+                if let Some(policy) = policy {
+                    aggregate.random_settings.loaded(policy);
+                }
             }
         }
         Some(state)

@@ -126,7 +126,7 @@ impl Container {
         oom: &OomKill,
     ) -> Result<(), OomError> {
         let (settings, random) = (aggregate.settings, aggregate.random_settings);
-        aggregate.are_peaks_random |= random.interval || random.after_oom;
+        aggregate.are_peaks_random |= random.interval;
         let newest = match rules.oldest_oom {
             OldestOom::WindowEnd => Some(self.window_end),
             OldestOom::LastMemorySample => {
@@ -136,6 +136,7 @@ impl Container {
         if newest.is_some_and(|newest| oom.at < newest.plus(Span(-settings.interval.0))) {
             return Err(OomError::TooOld);
         }
+        aggregate.are_peaks_random |= random.after_oom();
         // The peak of earlier OOM kills is left out, so that repeated kills do not add up.
         let used = oom.requested.max(self.memory_peak);
         let needed = settings.after_oom(used);

@@ -14,8 +14,9 @@
 //! assert_eq!(stepped.runs.len(), 1);
 //! ```
 //!
-//! Upstream merges the histograms of pods with different labels in a random order. If the result
-//! depends on the order, [`Run::is_undetermined`] is set.
+//! Upstream merges the histograms of pods with different labels, and applies the memory settings of
+//! several VPAs to new pods, in a random order. If the result depends on the order,
+//! [`Run::is_undetermined`] is set.
 
 mod account;
 pub mod admission;

@@ -92,8 +92,9 @@ pub struct Run {
     pub writes: Vec<Write>,
     /// The logged errors.
     pub log: Vec<LogLine>,
-    /// True if the result of this run, and of all later ones, depends on the order in which
-    /// upstream merges histograms, which is random: on more than the last digits of weights.
+    /// True if the result of this run, and of all later ones, depends on the random order in which
+    /// upstream merges histograms (on more than the last digits of weights) or applies the memory
+    /// settings of VPAs.
     pub is_undetermined: bool,
 }
 

@@ -55,8 +55,8 @@ pub enum RandomCause {
     Resync,
     /// The recommender or the updater of a VPA runs while a reconcile waits.
     VpaDuringReconcile,
-    /// A recommendation depends on the order in which upstream merges histograms or lists
-    /// containers.
+    /// A recommendation depends on the order in which upstream merges histograms, applies the
+    /// settings of VPAs or lists containers.
     RecommendationOrder,
     /// An action happens after a request whose number depends on the random order in which the
     /// controller names HPAs that select the same pods.

@@ -65,7 +65,7 @@ pub struct FreeRecommenderRun {
     pub explained: BTreeMap<usize, ExplainedRun>,
     /// The expectations that are not met.
     pub unmet: Vec<Unmet>,
-    /// Notes for the author of the scenario. Empty beside an HPA, whose run has them.
+    /// Notes for the author of the scenario. Empty in a scenario with an HPA, whose run has them.
     pub notes: Vec<Note>,
     /// The events whose actions found no pod, by their indices.
     pub unmatched: Vec<usize>,
@@ -214,8 +214,8 @@ fn free_run(scenario: &VpaScenario, release: VpaRelease, keep: Keep<'_>) -> Char
     charted
 }
 
-/// Notes for the author of a scenario. `unmatched`: the events that change pods, none of
-/// which exists.
+/// Notes for the author of a scenario. `unmatched`: the indices of the events whose actions
+/// matched no existing pod.
 pub fn notes(scenario: &VpaScenario, release: VpaRelease, unmatched: &[usize]) -> Vec<Note> {
     let mut notes = Note::on_reading(&scenario.notes, scenario.line);
     notes.extend(without_effect(scenario, unmatched));
@@ -320,7 +320,8 @@ pub fn undetermined(at: Time) -> RandomOutcome {
     let why = format!(
         "the result of the run at {at} is random upstream: it depends on the order in which \
          upstream merges the histograms of pods with different labels, subtracts their memory \
-         peaks or, up to vpa-0.11, lists containers"
+         peaks, applies the memory settings of several VPAs to new pods or, up to vpa-0.11, lists \
+         containers"
     );
     RandomOutcome::new(RandomCause::RecommendationOrder, why)
 }
