@@ -257,4 +257,9 @@ fn problem_with_metrics(draft: &mut Draft, due: Time) {
         }
     }
     lasting(draft, &[(6, 1), (2, 2), (1, 12)]);
+    if draft.dice.percent(30)
+        && let Some((_, event)) = draft.timeline.last_mut()
+    {
+        event["newPods"] = true.into();
+    }
 }

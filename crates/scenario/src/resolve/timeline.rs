@@ -9,6 +9,7 @@ use super::values::{check_replicas, not_after_end, resource};
 use super::workload::known_container;
 use super::{metadata, rolling_update};
 use crate::action::usual_reason;
+use crate::autoscalers::Autoscalers;
 use crate::decode::{Nulls, decode};
 use crate::error::suggest;
 use crate::manifest::Patch;
@@ -45,7 +46,7 @@ pub(super) fn resolve(
         let (mut event, at) = (event.clone(), at.index(index));
         check_fields(&mut event, context.until, at, problems);
         if event.new_pods {
-            check_new_pods(&event, at, problems);
+            check_new_pods(&event, Autoscalers::Hpas, at, problems);
         }
         if event.during.is_some() {
             check_during(context, &mut event, at, problems);
@@ -182,18 +183,27 @@ fn check_cache_lag(context: &ResolveContext<'_>, position: At<'_>, problems: &mu
 }
 
 /// Checks `newPods`: the action must hold pods while it lasts.
-pub(super) fn check_new_pods(event: &TimelineEvent, at: At<'_>, problems: &mut Problems) {
+pub(super) fn check_new_pods(
+    event: &TimelineEvent,
+    autoscalers: Autoscalers,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
     let what = format!("`newPods` does not apply to `{}`", event.action.name());
     let hint = match &event.action {
         Action::MetricsStale(_) => {
             "use `metricsMissing`: a new pod has no sample that could become stale"
         }
         Action::PodsStuckTerminating(_) => "remove `newPods`: new pods are not deleted",
-        action if action.pods().is_none() || !action.can_end() => {
-            "remove `newPods`: it applies only to podsUnready, metricsMissing, metricsLate, \
+        action if action.pods().is_some() && action.can_end() => return,
+        _ if autoscalers == Autoscalers::Vpas => {
+            "remove `newPods`: it applies only to metricsMissing, metricsLate, \
+             containerMetricsMissing and resourceMissing"
+        }
+        _ => {
+            "remove `newPods`: it applies only to podsUnready, metricsMissing, \
              containerMetricsMissing, resourceMissing and metricMissing"
         }
-        _ => return,
     };
     problems.hint(at.key_position("newPods"), what, hint);
 }

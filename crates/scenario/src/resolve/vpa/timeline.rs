@@ -46,7 +46,7 @@ pub(super) fn resolve(
     for (at, event) in &mut events {
         check_fields(event, context.until, *at, problems);
         if event.new_pods {
-            check_new_pods(event, *at, problems);
+            check_new_pods(event, context.autoscalers, *at, problems);
         }
         let name = event.action.name();
         resolver.check(&mut event.action, at.key(&name), problems);
