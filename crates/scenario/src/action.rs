@@ -133,19 +133,17 @@ impl TimelineEvent {
 }
 
 /// The action of an event in the timeline.
-///
-/// Without an HPA, pods that have ended are not replaced.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// Pods are unready until the action ends.
     PodsUnready(PodSet),
-    /// Pods change to phase Failed and are replaced, like evicted pods. Without an HPA, they are
-    /// not replaced, and have no more usage.
+    /// Pods change to phase Failed, like evicted pods. They no longer have usage, and are
+    /// replaced unless `workload` has `replacesEndedPods: false`.
     #[schemars(extend("for" = false))]
     PodsFailed(PodSet),
-    /// Pods change to phase Succeeded and are replaced, like pods whose containers have completed.
-    /// Without an HPA, they are not replaced, and have no more usage.
+    /// Pods change to phase Succeeded, like pods whose containers have completed. They no longer
+    /// have usage, and are replaced unless `workload` has `replacesEndedPods: false`.
     #[schemars(extend("for" = false))]
     PodsSucceeded(PodSet),
     /// Pods are deleted and replaced.
@@ -189,7 +187,7 @@ pub enum Action {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload is deleted. With an HPA, so are its pods, and when the action ends, the
+    /// The workload is deleted. With an HPA, its pods are also deleted; when the action ends, the
     /// workload is created again with its initial replicas. Without an HPA, the pods stay.
     TargetDeleted(Empty),
     /// The target is scaled to this number of replicas, as by `kubectl scale`.

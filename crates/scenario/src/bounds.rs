@@ -12,7 +12,7 @@ use super::text::{
 };
 use kube_autoscaler_models::quantity::Quantity;
 
-/// Bounds on a value, both inclusive. In a file, a value alone is both bounds.
+/// Bounds on a value, both inclusive. In a file, a single value is the lower and the upper bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds<T> {
     /// The smallest value. `None`: any.
@@ -132,7 +132,7 @@ impl JsonSchema for Percentage {
     }
 }
 
-/// Reads a value alone of the form `F`, or a map of bounds of the type `B`.
+/// Reads a single value of the form `F`, or a map of bounds of the type `B`.
 fn either<'de, F, B, D>(deserializer: D) -> Result<Bounds<F::Value>, D::Error>
 where
     F: Form<Value: Clone>,

@@ -183,7 +183,7 @@ pub(super) enum Wanted {
     List,
     /// A map of any fields.
     Map,
-    /// A struct or an enum, by the name that serde knows.
+    /// A struct, by the name that serde knows.
     Type(&'static str),
     /// A text of a form, by its name.
     Form(&'static str),

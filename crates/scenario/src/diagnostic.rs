@@ -23,7 +23,7 @@ pub enum Kind {
     /// Nothing.
     #[default]
     Other,
-    /// A map has a field that its type does not have: its name or, in an object of the Kubernetes
+    /// A map has an unknown field: the name of the field or, in an object of the Kubernetes
     /// API, its path.
     UnknownField(String),
     /// A map lacks a required field.

@@ -425,7 +425,7 @@ pub struct Exception {
     #[serde(skip)]
     pub recorded: bool,
     /// The container whose usage it replaces, in a recording by pod for a scenario of a VPA. None:
-    /// those of all containers.
+    /// the usage of all containers.
     #[serde(skip)]
     pub container: Option<Arc<str>>,
 }
@@ -437,8 +437,8 @@ impl Exception {
         Exception { pods, value, recorded: false, container: None }
     }
 
-    /// Returns true if the value replaces the usage of a container. Without a container of its
-    /// own, it replaces that of all containers: the first one has it, the others use nothing.
+    /// Returns true if the value replaces the usage of a container. If the exception names no
+    /// container, the value is the usage of the first container, and the others use nothing.
     #[must_use]
     pub fn applies_to(&self, container: &str) -> bool {
         self.container.as_ref().is_none_or(|own| **own == *container)

@@ -308,6 +308,11 @@ pub struct Workload {
     /// True if another controller owns the workload. A VPA then can't target it. Default false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub owned: bool,
+    /// True if the workload's controller replaces pods that have failed or succeeded, as the
+    /// controller of a Deployment does. Otherwise, they count as replicas until the workload is
+    /// scaled. Default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces_ended_pods: Option<bool>,
     /// The selector in the target's scale, as text (`app=web,tier in (a,b)`). Default: all labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,

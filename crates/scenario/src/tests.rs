@@ -354,6 +354,19 @@ fn a_policy_of_an_unknown_container_has_a_note() {
 }
 
 #[test]
+fn pods_that_end_have_a_note_unless_the_file_says_if_they_are_replaced() {
+    let expected = "pods that `podsSucceeded` ends are replaced: to keep them, set \
+                    `replacesEndedPods: false` in `workload`";
+    let notes = |replaces: &str| {
+        let with_field = VPA.replace("workload:\n", &format!("workload:\n{replaces}"));
+        notes_of_vpa(&format!("{with_field}timeline: [{{at: 1m, podsSucceeded: 0}}]\n"))
+    };
+    assert!(notes("").contains(expected), "{}", notes(""));
+    assert!(!notes("  replacesEndedPods: true\n").contains(expected));
+    assert!(!notes("  replacesEndedPods: false\n").contains(expected));
+}
+
+#[test]
 fn a_problem_with_metrics_that_leaves_out_new_pods_has_a_note() {
     let expected = "`metricsMissing` does not apply to pods that are created while it lasts: add \
                     `newPods: true` to include these pods";
@@ -364,6 +377,9 @@ fn a_problem_with_metrics_that_leaves_out_new_pods_has_a_note() {
     assert!(notes("", "90s").contains(expected));
     assert!(!notes(", newPods: true", "90s").contains(expected));
     assert!(!notes("", "2m").contains(expected));
+    let of_first_pod = "{at: 1m, for: 1m, metricsMissing: 0}, {at: 90s, scale: 3}";
+    let of_first_pod = notes_of_vpa(&format!("{VPA}timeline: [{of_first_pod}]\n"));
+    assert!(!of_first_pod.contains(expected), "a new pod has another ordinal");
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn workload(workload: &resolved::Workload) -> Workload {
         resources: pod_level.map(|of| PodResources { requests: of.clone() }),
         overhead: workload.spec.overhead.clone(),
         labels,
+        replaces_ended_pods: (!workload.rules.replaces_ended).then_some(false),
         selector: (*workload.selector != *all).then(|| workload.selector.to_string()),
         age: unless(workload.age, AGE),
         startup: workload.startup,

@@ -86,8 +86,8 @@ pub struct Workload {
 /// What happens to the pods of a workload and their samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PodRules {
-    /// True if the workload's controller replaces pods that have ended. Otherwise, they keep their
-    /// places until the workload is scaled.
+    /// True if the workload's controller replaces pods that have ended. Otherwise, they count as
+    /// replicas until the workload is scaled.
     pub replaces_ended: bool,
     /// True if the pods are deleted with the workload. Otherwise, they stay, and are scaled and
     /// replaced as before.

@@ -115,7 +115,7 @@ impl Draft {
             containers: containers.collect(),
             init_containers: dice.percent(15).then(|| "init".to_owned()).into_iter().collect(),
             has_tracks: dice.percent(10),
-            pods: Pods::new(kind, dice.between(1, 3)),
+            pods: Pods::new(kind, dice.percent(50), dice.between(1, 3)),
             vpas: Vec::new(),
             edges: dice.pick(&[0, 3, 10, 40]),
             now: Time::ZERO,
@@ -137,12 +137,13 @@ pub(super) struct Pods {
     running: BTreeMap<u32, bool>,
     next: u32,
     reuses_names: bool,
+    replaces_ended: bool,
 }
 
 impl Pods {
-    fn new(kind: &str, replicas: i64) -> Pods {
+    fn new(kind: &str, replaces_ended: bool, replicas: i64) -> Pods {
         let reuses_names = kind == "StatefulSet";
-        let mut pods = Pods { running: BTreeMap::new(), next: 0, reuses_names };
+        let mut pods = Pods { running: BTreeMap::new(), next: 0, reuses_names, replaces_ended };
         (0..replicas).for_each(|_| pods.create());
         pods
     }
@@ -168,7 +169,10 @@ impl Pods {
     }
 
     pub(super) fn end(&mut self, ordinal: u32) {
-        self.running.insert(ordinal, false);
+        let was_running = self.running.insert(ordinal, false) == Some(true);
+        if was_running && self.replaces_ended {
+            self.create();
+        }
     }
 
     pub(super) fn count_running(&self) -> usize {
@@ -196,6 +200,9 @@ fn workload(draft: &mut Draft) -> Value {
     let replicas = draft.pods.count_running();
     workload.insert("replicas".to_owned(), replicas.into());
     workload.insert("labels".to_owned(), json!({ "app": "web" }));
+    if !draft.pods.replaces_ended {
+        workload.insert("replacesEndedPods".to_owned(), false.into());
+    }
     if draft.has_tracks {
         workload.insert("podLabels".to_owned(), json!({ "track": "t0" }));
         // Both sets of labels are in use from the start.

@@ -52,7 +52,10 @@ pub(super) fn resolve(
         scale_down_first: typed.scale_down_first.clone(),
         pods: typed.pods.clone(),
         termination: termination(typed, at, problems),
-        rules: PodRules::OF_HPA,
+        rules: PodRules {
+            replaces_ended: typed.replaces_ended_pods.unwrap_or(true),
+            ..PodRules::OF_HPA
+        },
     })
 }
 

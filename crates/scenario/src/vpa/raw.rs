@@ -149,6 +149,9 @@ pub struct VpaWorkload {
     /// True if another controller owns the workload. A VPA then can't target it.
     #[serde(skip_serializing_if = "is_default")]
     pub owned: bool,
+    /// True if pods that have ended count as replicas until the workload is scaled.
+    #[serde(skip_serializing_if = "is_default")]
+    pub keeps_ended_pods: bool,
 }
 
 /// The usage of the first pod before the start of the scenario.

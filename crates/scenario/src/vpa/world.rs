@@ -1,4 +1,4 @@
-//! The world of a scenario with a VPA alone: that of a scenario without HPAs.
+//! Converts a scenario with a VPA alone to a scenario without HPAs, which the world simulates.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use kube_autoscaler_models::api::{ApiError, Container, PodSpec};
 use kube_autoscaler_models::flags::Flags;
 
 impl VpaScenario {
-    /// The world of the scenario. Its timeline has the same events in the same order.
+    /// The scenario without HPAs that the world simulates, with the same events in the same order.
     #[must_use]
     pub fn world(&self) -> Scenario {
         let sampling = self.metrics.sampling;
@@ -73,7 +73,7 @@ impl VpaScenario {
             pods: Vec::new(),
             termination: Termination::default(),
             rules: PodRules {
-                replaces_ended: false,
+                replaces_ended: !self.workload.keeps_ended_pods,
                 deletes_pods: false,
                 reuses_names: kind == "StatefulSet",
                 samples_follow_pods: true,
@@ -92,8 +92,8 @@ impl VpaScenario {
         }
     }
 
-    /// The usage of containers: a container that no signal names has none, and an exception without
-    /// a container is that of the first one.
+    /// The usage by container: a container that no signal names has none, and an exception without
+    /// a container applies to the first container.
     #[must_use]
     pub fn usage(&self, given: &[ResourceUsage]) -> Vec<ResourceUsage> {
         let first = self.workload.containers.first().map(|container| &container.name);
@@ -122,7 +122,7 @@ fn nothing() -> Signal {
     Signal::Recorded(Recorded::new(RecordedSource::Csv(String::new())))
 }
 
-/// An event with the error as a response.
+/// The event. A message in `metricsError` becomes a response of the metrics API.
 fn event(given: &TimelineEvent) -> TimelineEvent {
     let action = match &given.action {
         Action::MetricsError(QueryError::Text(message)) => {

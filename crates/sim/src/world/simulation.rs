@@ -229,6 +229,7 @@ impl WorldSimulation {
         self.run_until(at);
         self.write_replicas(target, replicas, Writer::Controller);
         if target == 0 {
+            self.replace_ended_pods();
             self.act_and_follow();
         }
     }
@@ -400,7 +401,7 @@ impl WorldSimulation {
         }
     }
 
-    /// The existing pods of a set, for an event of the timeline.
+    /// The existing pods of a set. If there are none, an event without `newPods` is unmatched.
     fn existing(&mut self, index: usize, set: &PodSet) -> Vec<u32> {
         let existing =
             self.pods.iter().filter(|(ordinal, pod)| set.contains(**ordinal) && !pod.deleted);
@@ -412,7 +413,7 @@ impl WorldSimulation {
     }
 
     /// Begins an event that changes containers or labels of single pods. The recommender sees each
-    /// of these changes, also if there are several at one time.
+    /// of these changes, even if several happen at the same time.
     fn change_containers(&mut self, index: usize, event: &TimelineEvent) {
         let Some(set) = event.action.pods() else { return };
         let ordinals = self.existing(index, set);

@@ -96,6 +96,9 @@ fn unsupported_action(scenario: &Scenario) -> Option<String> {
         }
         Action::TargetDeleted(_) => Some("deleting the target also deletes its pods"),
         Action::Scale(replicas) if *replicas > MAX_PODS => Some("too many pods"),
+        Action::PodsFailed(_) | Action::PodsSucceeded(_) if !workload.rules.replaces_ended => {
+            Some("the workload controller replaces pods that have ended")
+        }
         Action::PodsFailed(_) if workload.kind == "StatefulSet" => {
             Some("a StatefulSet replaces pods that have failed")
         }

@@ -87,7 +87,7 @@ pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaS
             recordings.notes(),
             known.notes(&checkpoints, &events, at),
             notes::on_restarts(file, at),
-            if autoscalers == Autoscalers::Vpas { notes::on_new_pods(file, at) } else { vec![] },
+            notes::on_changes(file, autoscalers, &first.object.spec.target_ref.kind, at),
             notes::on_buckets(&checkpoints, at.key("checkpoints")),
         ]
         .concat(),
@@ -386,6 +386,7 @@ fn workload(input: Input<'_>, target: &str, problems: &mut Problems) -> VpaWorkl
         workload.pod_labels = given.pod_labels.clone();
         workload.init_containers = given.init_containers.names().map(Arc::from).collect();
         workload.owned = given.owned;
+        workload.keeps_ended_pods = given.replaces_ended_pods == Some(false);
         for (index, container) in given.containers.iter().enumerate() {
             check_resources(container, at.key("containers").index(index), problems);
         }

@@ -2,9 +2,10 @@
 
 use super::super::cursor::At;
 use super::manifest::Vpa;
+use crate::autoscalers::Autoscalers;
 use crate::diagnostic::Diagnostic;
 use crate::raw::ScenarioFile;
-use crate::resolved::{Action, ActionScope, TimelineEvent};
+use crate::resolved::{Action, ActionScope, PodSet, TimelineEvent};
 use crate::vpa::VpaWorkload;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::time::Time;
@@ -109,9 +110,40 @@ pub(super) fn on_restarts(file: &ScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
     index.map(note).into_iter().collect()
 }
 
+/// Notes on actions that had another meaning without an HPA in older versions. `kind` is the kind
+/// of the workload.
+pub(super) fn on_changes(
+    file: &ScenarioFile,
+    autoscalers: Autoscalers,
+    kind: &str,
+    at: At<'_>,
+) -> Vec<Diagnostic> {
+    if autoscalers != Autoscalers::Vpas {
+        return Vec::new();
+    }
+    on_ended_pods(file, at).into_iter().chain(on_new_pods(file, kind, at)).collect()
+}
+
+/// The note on pods that end and are replaced. Without an HPA, they used not to be replaced.
+fn on_ended_pods(file: &ScenarioFile, at: At<'_>) -> Option<Diagnostic> {
+    let index = file.timeline.iter().position(|event| ends_pods(&event.action))?;
+    let is_open = file.workload.replaces_ended_pods.is_none();
+    let name = file.timeline[index].action.name();
+    is_open.then(|| {
+        at.key("timeline").index(index).note(format!(
+            "pods that `{name}` ends are replaced: to keep them, set `replacesEndedPods: false` in \
+             `workload`"
+        ))
+    })
+}
+
+fn ends_pods(action: &Action) -> bool {
+    matches!(action, Action::PodsFailed(_) | Action::PodsSucceeded(_))
+}
+
 /// Notes on problems with metrics during which pods are created. Without an HPA, they used to apply
 /// to these pods as well.
-pub(super) fn on_new_pods(file: &ScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
+fn on_new_pods(file: &ScenarioFile, kind: &str, at: At<'_>) -> Vec<Diagnostic> {
     let replicas_before = |at: Time| {
         let scaled = file.timeline.iter().filter_map(|event| match event.action {
             Action::Scale(replicas) if event.at < at => Some((event.at, replicas)),
@@ -119,14 +151,27 @@ pub(super) fn on_new_pods(file: &ScenarioFile, at: At<'_>) -> Vec<Diagnostic> {
         });
         scaled.max_by_key(|(at, _)| *at).map_or(file.workload.replicas(), |(_, replicas)| replicas)
     };
+    let replaces_ended = file.workload.replaces_ended_pods != Some(false);
+    let ends = |event: &TimelineEvent| ends_pods(&event.action);
+    // Scaling replaces ended pods that were not replaced.
+    let can_replace = !replaces_ended && file.timeline.iter().any(ends);
     let creates = |event: &TimelineEvent| match event.action {
         Action::PodsDeleted(_) => true,
-        Action::Scale(replicas) => replicas > replicas_before(event.at),
-        _ => false,
+        Action::Scale(replicas) => can_replace || replicas > replicas_before(event.at),
+        _ => replaces_ended && ends(event),
+    };
+    // Only a StatefulSet uses the ordinals of deleted pods again.
+    let initial = u32::try_from(file.workload.replicas()).unwrap_or(0);
+    let first_new = if kind == "StatefulSet" { 0 } else { initial };
+    let can_name_new_pods = |pods: &PodSet| match pods {
+        PodSet::All => true,
+        PodSet::Ordinals(ranges) => ranges.iter().any(|(_, last)| *last >= first_new),
     };
     let leaves_out_pods = |event: &TimelineEvent| {
         let is_problem = event.action.scope() == ActionScope::Samples && !event.new_pods;
-        is_problem && file.timeline.iter().any(|it| creates(it) && event.is_active(it.at))
+        is_problem
+            && event.action.pods().is_some_and(can_name_new_pods)
+            && file.timeline.iter().any(|it| creates(it) && event.is_active(it.at))
     };
     let events = file.timeline.iter().enumerate();
     let note = |index: usize, event: &TimelineEvent| {

@@ -6,6 +6,10 @@ use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The world of a workload with two pods, whose samples are 10 s old.
 fn played(kind: &str, rest: &str) -> Played {
+    played_with(true, kind, rest)
+}
+
+fn played_with(replaces_ended: bool, kind: &str, rest: &str) -> Played {
     let text = format!(
         "apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
@@ -15,7 +19,7 @@ vpa:
   kind: VerticalPodAutoscaler
   metadata: {{name: web}}
   spec: {{targetRef: {{apiVersion: apps/v1, kind: {kind}, name: web}}}}
-workload: {{replicas: 2}}
+workload: {{replicas: 2, replacesEndedPods: {replaces_ended}}}
 metrics:
   sampling: {{lag: 10s}}
   resource: [{{name: cpu, perPod: 500m}}]
@@ -48,8 +52,16 @@ fn observed(played: &Played) -> Vec<String> {
 }
 
 #[test]
-fn an_ended_pod_keeps_its_place_until_the_workload_is_scaled() {
-    let played = played("Deployment", "timeline: [{at: 90s, podsFailed: 0}, {at: 150s, scale: 2}]");
+fn an_ended_pod_is_replaced_at_once_or_when_the_workload_is_scaled() {
+    let timeline = "timeline: [{at: 90s, podsFailed: 0}, {at: 150s, scale: 2}]";
+    let expected = [
+        "1m samples web-0 web-1",
+        "2m +web-0 +web-2 samples web-1 web-2",
+        "3m samples web-1 web-2",
+        "4m samples web-1 web-2",
+    ];
+    assert_eq!(observed(&played_with(true, "Deployment", timeline)), expected);
+    let played = played_with(false, "Deployment", timeline);
     let expected = [
         "1m samples web-0 web-1",
         "2m +web-0 samples web-1",
