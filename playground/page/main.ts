@@ -216,7 +216,7 @@ class Page {
 
   /** Shows the releases and the buttons for the kinds of autoscalers of a scenario. */
   private showKinds(kinds: Kind[]): void {
-    // Beside an HPA, the scenario names the release of the VPA.
+    // With an HPA, the scenario names the release of the VPA.
     this.releases.kind = kinds[0] ?? "hpa";
     byId("copy-hpa").textContent = `Copy ${namesOf(kinds)}`;
   }

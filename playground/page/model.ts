@@ -112,7 +112,7 @@ export interface Prediction {
   figures?: Figures;
   settings?: Settings;
   proposals?: Proposals[];
-  /** For VPAs, also beside an HPA. */
+  /** For VPAs, also with an HPA. */
   decisions?: Decision[] | null;
   note: string | null;
   undetermined: string | null;

@@ -77,7 +77,7 @@ export class Results {
   show(prediction: Prediction, comparison: Comparison | undefined): void {
     const lines = prediction.lines.trimEnd().split("\n").map((line) => JSON.parse(line) as Partial<Tick> & { summary?: Summary });
     const summary = lines.pop()?.summary;
-    // Beside an HPA, the lines of the recommender and of pods are no ticks.
+    // With an HPA, the lines of the recommender and of pods are not ticks.
     const isTick = (line: Partial<Tick>): line is Tick => line.tick !== undefined;
     this.stop();
     const before = this.selected;
@@ -247,7 +247,7 @@ export class Results {
     return [logTable(heads, rows), ...(more > 0 ? [make("p", { className: "hint" }, `${more} more ticks are in the CSV.`)] : [])];
   }
 
-  /** The runs of a recommender in which a target or a condition changes; alone, or beside an HPA. */
+  /** The runs of a recommender in which a target or a condition changes; alone, or with an HPA. */
   private decisionsOfVpa(decisions: Decision[], isAlone: boolean): Node[] {
     if (isAlone) this.rows.clear();
     const several = new Set(decisions.map((decision) => decision.vpa)).size > 1;
@@ -289,7 +289,7 @@ export class Results {
     this.markRow();
   }
 
-  /** Selects a run of the recommender beside an HPA: the timeline of the HPA follows. */
+  /** Selects a run of the recommender with an HPA: the timeline of the HPA follows. */
   private selectRun(run: number): void {
     this.stop();
     const vpa = this.shown.find(({ figure }) => figure.classList.contains("vpa"));

@@ -71,7 +71,7 @@ pub fn compare_recommender(
     compare_recorded(folder, subject, build, &|build| recorded_recommender(trace, build), mode)
 }
 
-/// The same for the recommender of a scenario with an HPA and a VPA, beside a build of the HPA
+/// The same for the recommender of a scenario with an HPA and a VPA, run with a build of the HPA
 /// controller.
 ///
 /// # Errors

@@ -61,7 +61,7 @@ func Host(t *testing.T, in *os.File, out io.Writer) error {
 	}
 }
 
-// ballast counts as part of the heap, but no memory is used for it: nothing writes to it.
+// ballast counts as part of the heap, but uses no memory, because nothing writes to it.
 var ballast []byte
 
 // tune configures the runtime for one stepped controller: its goroutines constantly wake each

@@ -350,7 +350,7 @@ impl Plan {
         texts.join(", ")
     }
 
-    /// The releases of VPAs with HPAs, oldest first. None if scenarios of VPAs alone run too.
+    /// The releases of the VPAs with an HPA, oldest first. Empty if scenarios with a VPA alone run.
     fn vpa_releases(&self) -> Vec<VpaRelease> {
         if !self.recommender.scenarios.is_empty() {
             return Vec::new();

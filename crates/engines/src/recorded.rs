@@ -360,7 +360,7 @@ impl Session for RecordedSession {
 pub struct RecordedRecommender {
     traces: Traces,
     release: VpaRelease,
-    /// The release of the HPA controller beside it, if there is one.
+    /// The release of the HPA controller that it runs with, if any.
     hpa: Option<Release>,
 }
 

@@ -79,7 +79,7 @@ pub struct Host {
     pub name: Arc<str>,
     /// True if it is built from a checkout: it may then report any release.
     pub is_checkout: bool,
-    /// The limits, also of the recommenders beside it.
+    /// The limits of the engine and of the recommenders that run with it.
     pub limits: EngineLimits,
 }
 

@@ -177,7 +177,7 @@ fn custom_program_note<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option
         (Some(_), many) => format!("{many} scenarios with an HPA and a VPA run"),
     };
     Some(format!(
-        "{scenarios} the real recommender, updater and admission controller beside the program, \
+        "{scenarios} the real recommender, updater and admission controller with the program, \
          which requires Go"
     ))
 }

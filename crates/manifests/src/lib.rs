@@ -228,7 +228,7 @@ pub fn draft_with_settings(
     drafts
 }
 
-/// The names of the objects that no draft uses. `used`: the indices of the others that one uses.
+/// The names of the objects that no draft uses. `used`: the indices of the objects in use.
 fn ignored_objects(
     objects: &Objects,
     options: &DraftOptions,

@@ -900,7 +900,7 @@ pub struct PodsMetricAnswer {
 /// A metric of an object, or an external metric.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SeriesAnswer {
-    /// The series that the API has, before the selector of the query.
+    /// The series that the API has, before the selector of the query is applied.
     pub series: Vec<Series>,
     /// The error that the API returns instead of series.
     pub error: Option<ApiError>,

@@ -148,7 +148,7 @@ pub(super) struct DivergenceLine {
     /// The controller, if it is not the HPA controller.
     #[serde(default, skip_serializing_if = "is_default")]
     pub controller: Controller,
-    /// The number of the controller's tick, if it is not the HPA controller and runs beside it.
+    /// The number of the tick of the recommender or the updater, in a scenario with an HPA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<usize>,
     pub tick: usize,

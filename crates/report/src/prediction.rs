@@ -28,7 +28,7 @@ pub struct Predicted<'a> {
 /// The run of a prediction.
 #[derive(Clone, Copy, Debug)]
 pub enum PredictedRun<'a> {
-    /// A run of the HPA controller, with the VPA beside it if there is one.
+    /// A run of the HPA controller, with the VPA of the scenario if it has one.
     Hpa(&'a Arc<Scenario>, &'a FreeRun),
     /// A run of the VPA's recommender alone.
     Vpa(&'a VpaScenario, &'a FreeRecommenderRun, VpaRelease),

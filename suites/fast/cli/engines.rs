@@ -164,8 +164,8 @@ fn doctor_reports_unbuilt_engines() {
     assert!(shown.contains(builds), "{shown}");
 }
 
-/// An engine that exits when it is started for the first scenario, and when it is started again for
-/// it. Later, it waits for the end of its input.
+/// An engine that exits at its first two starts, both for the first scenario. When it is started
+/// again, it waits for the end of its input.
 #[cfg(unix)]
 fn waiting_engine(folder: &Path) -> PathBuf {
     let engine = folder.join("engine");

@@ -50,7 +50,7 @@ pub struct Upstream {
     /// True if the program may report any release.
     any_release: bool,
     limit: Duration,
-    /// Whether the recommenders with the controller are built.
+    /// The options for building the recommenders that run with the controller.
     builds: BuildOptions,
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.

@@ -17,7 +17,7 @@ pub enum Limit {
     Min,
     /// The selector of the pods is invalid or ambiguous.
     Selector,
-    /// No metric has a value.
+    /// Metrics failed, so the controller has no proposal.
     MetricsFailed,
     /// The delay between two changes in old releases.
     ForbiddenWindow,

@@ -193,7 +193,7 @@ impl ResourcePolicy {
     }
 }
 
-/// The limits of the recommendations for one container, or for all others.
+/// The policy for one container, or for all containers without their own policy.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerPolicy {

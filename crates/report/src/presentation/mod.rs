@@ -2,8 +2,8 @@
 //! and events on their axis of time, and its ticks.
 //!
 //! A [`Controller`] fills these types: [`hpa`] for each HPA, [`recommender`] for each VPA. A
-//! [`Prediction`](prediction::Prediction) adds the rows and texts of all of them, and each folder
-//! has an explanation of a single tick, as [`blocks`] of text. The renderers know no controllers.
+//! [`Prediction`](prediction::Prediction) adds the rows and texts of all of them. Both modules also
+//! explain a single tick, as [`blocks`] of text. The renderers do not depend on controllers.
 
 pub(crate) mod blocks;
 pub(crate) mod detail;

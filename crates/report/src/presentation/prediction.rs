@@ -20,7 +20,7 @@ pub(crate) trait Prediction<'a> {
     /// The number of expectations that apply.
     fn expectations(&self) -> usize;
 
-    /// Why the release does not check the expectations of the scenario, if it does not.
+    /// Why the expectations of the scenario are not checked on the release, if they are not.
     fn other_release(&self) -> Option<String>;
 
     /// The charts. `mark`: the first tick that differs from another release.

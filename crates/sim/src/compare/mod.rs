@@ -31,7 +31,7 @@ pub struct FieldDifference {
     pub model: String,
     /// The observed value.
     pub upstream: String,
-    /// True for requests that send events, if they only show the events themselves. Not in files of
+    /// True if the field is a request that only shows the event that it sends. Not in files of
     /// results.
     #[serde(skip)]
     pub only_shows_event: bool,
@@ -110,7 +110,7 @@ impl Divergence {
         self.ticks_of_hpa.unwrap_or(self.tick)
     }
 
-    /// A divergence of another controller than the HPA controller, after this number of ticks of
+    /// A divergence of a controller other than the HPA controller, after this number of ticks of
     /// the HPA controller.
     #[must_use]
     pub fn after_ticks_of_hpa(self, ticks: usize) -> Divergence {

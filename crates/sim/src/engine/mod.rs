@@ -150,7 +150,7 @@ impl ControllerKind for Vpa {
 #[derive(Clone, Debug)]
 pub struct ScriptedScenario {
     pub scenario: Arc<VpaScenario>,
-    /// Its objects and flags at the start. Beside an HPA controller, the steps are not known in
+    /// Its objects and flags at the start. With an HPA controller, the steps are not known in
     /// advance.
     pub script: vpa::Script,
 }

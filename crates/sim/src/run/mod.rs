@@ -294,7 +294,7 @@ pub struct Setting {
     /// The engine's name.
     pub engine: Arc<str>,
     pub release: String,
-    /// The releases of VPAs with HPAs, in a run without scenarios of VPAs alone.
+    /// The releases of the VPAs that run with HPAs. Empty if scenarios with a VPA alone run too.
     pub vpa_releases: Vec<VpaRelease>,
     /// The program that replaces the upstream engine.
     pub program: Option<PathBuf>,
@@ -318,7 +318,7 @@ impl Setting {
     }
 }
 
-/// A release with those of VPAs with HPAs.
+/// The text of a release of Kubernetes and the releases of the VPAs that run with HPAs.
 pub fn with_vpa(release: &str, vpa: &[VpaRelease]) -> String {
     let names: Vec<String> = vpa.iter().map(ToString::to_string).collect();
     if names.is_empty() {

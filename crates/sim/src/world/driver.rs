@@ -111,8 +111,7 @@ impl World {
         changes
     }
 
-    /// The objects with which the VPA's recommender starts, after the first call of
-    /// [`World::advance`]. None: there is no VPA.
+    /// The objects with which the VPA's recommender starts. None: there is no VPA.
     pub fn recommender_start(&mut self) -> Option<Start> {
         Some(self.view.as_mut()?.start(&mut self.simulation))
     }

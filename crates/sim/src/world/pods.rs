@@ -53,7 +53,7 @@ pub(super) struct SimPod {
     pub(super) sampled_from: Option<Time>,
     /// True if the pod has ended, and the workload's controller does not replace it.
     pub(super) keeps_place: bool,
-    /// What events of a VPA's scenario changed.
+    /// The changes that only the recommender sees, if any.
     pub(super) edits: Option<Box<PodEdits>>,
     /// The stale sample, if any.
     pub(super) frozen: Option<Frozen>,

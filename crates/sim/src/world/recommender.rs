@@ -13,7 +13,7 @@ pub struct Played {
     /// What the recommender observes. All changes at or before a run are visible in it; a restart
     /// follows a run of the same time.
     pub script: Script,
-    /// The events that change pods, none of which exists, by their indices.
+    /// The events whose actions matched no existing pod, by their indices.
     pub unmatched: Vec<usize>,
 }
 

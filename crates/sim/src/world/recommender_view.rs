@@ -207,7 +207,7 @@ impl RecommenderView {
             }
             self.pending.extend(event.change.clone());
             restarts |= matches!(event.action, Action::RestartRecommender(_));
-            // The other events are those of the simulation.
+            // The simulation applies the other events.
             if simulation.scenario.vpa.is_some()
                 && let Some(set) = event.action.changed_pods()
             {

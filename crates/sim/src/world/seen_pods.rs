@@ -47,7 +47,7 @@ impl SeenPods {
         std::mem::take(&mut self.changes)
     }
 
-    /// Returns true if the recommender sees a pod: not while it is pending.
+    /// Returns true if the recommender sees a pod. It does not see pending pods.
     pub(super) fn contains(&self, ordinal: u32) -> bool {
         self.pods.contains_key(&ordinal)
     }

@@ -20,8 +20,8 @@ const AMBIGUOUS_SELECTOR: &str = "AmbiguousSelector";
 /// The text before the names of those HPAs, if the event names all of them.
 const MULTIPLE_HPAS: &str = "multiple HPAs: [";
 
-/// The HPAs with the same pods that an observed event names, in its order, which upstream leaves to
-/// chance. Only the message of the event has this order. `None` for other events.
+/// The HPAs with the same pods, in the order in which an observed event names them. Upstream uses a
+/// random order, which only the message of the event shows. `None` for other events.
 #[must_use]
 pub fn hpas_with_same_pods(event: &Event) -> Option<Vec<String>> {
     if event.reason.as_str() != AMBIGUOUS_SELECTOR {

@@ -9,7 +9,7 @@ use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
 
-/// The columns beside those of the metrics.
+/// The columns before and after the columns of the metrics.
 const BEFORE: [&str; 3] = ["tick", "seconds", "hpa"];
 const AFTER: [&str; 10] = [
     "ready",

@@ -14,7 +14,7 @@ use kube_autoscaler_models::observation::{Event, EventType, EventVerb, SentEvent
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
 
-/// Writes the ticks of the HPAs, and the part about the VPA with them.
+/// Writes the ticks of the HPAs and, if the scenario has a VPA, the part about the VPA.
 pub(crate) fn write(
     out: &mut dyn Write,
     of: &Scenario,

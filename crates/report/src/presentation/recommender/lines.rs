@@ -31,7 +31,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes the part about the VPA with an HPA.
+/// Writes the part about the VPA, in a scenario with an HPA.
 pub(crate) fn write_with_hpa(
     out: &mut dyn Write,
     run: &VpaRun,
@@ -41,10 +41,10 @@ pub(crate) fn write_with_hpa(
     let shown = shown(rows, run.snapshots(), &names(&run.scenario));
     let runs = run.snapshots().iter().enumerate().filter(|(index, _)| shown[*index]);
     for (index, snapshot) in runs {
-        line(out, &BesideHpa { recommender: RunLine::new(index + 1, snapshot), scenario })?;
+        line(out, &RunWithHpa { recommender: RunLine::new(index + 1, snapshot), scenario })?;
     }
     for change in &run.pod_changes {
-        line(out, &BesideHpaPod { pod: PodChangeLine::new(change), scenario })?;
+        line(out, &PodWithHpa { pod: PodChangeLine::new(change), scenario })?;
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ impl RunLine<'_> {
 
 /// A run of the recommender with an HPA.
 #[derive(Serialize)]
-struct BesideHpa<'a> {
+struct RunWithHpa<'a> {
     recommender: RunLine<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scenario: Option<&'a str>,
@@ -99,7 +99,7 @@ struct BesideHpa<'a> {
 
 /// A change of a pod of an HPA.
 #[derive(Serialize)]
-struct BesideHpaPod<'a> {
+struct PodWithHpa<'a> {
     pod: PodChangeLine<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scenario: Option<&'a str>,

@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
         let run = outcome.recommender()?;
         let model = match outcome.hpa() {
             Some(HpaRun { scenario, .. }) => {
-                Model::BesideHpa { scenario, release: outcome.release.parse().ok()? }
+                Model::WithHpa { scenario, release: outcome.release.parse().ok()? }
             }
             None => Model::Alone(outcome.release.parse().ok()?),
         };
@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
         let release = free.trace.release.parse().ok()?;
         let snapshots = vpa.snapshots();
         let observed = Observed { scenario: &vpa.scenario, snapshots, mark: None };
-        observed.run(Model::BesideHpa { scenario, release }, detail)
+        observed.run(Model::WithHpa { scenario, release }, detail)
     }
 
     /// A run of the model alone; `None` if the recommender does not run.
@@ -147,7 +147,7 @@ pub(crate) fn timelines<'a>(run: Rc<Run<'a>>) -> impl Iterator<Item = Timeline<'
     names.into_iter().map(move |vpa| Timeline { run: Rc::clone(&run), vpa, is_named })
 }
 
-/// The largest number of runs all of which have derivations on every page. Beside an HPA, pages of
+/// The largest number of runs all of which have derivations on every page. With an HPA, pages of
 /// many scenarios have fewer.
 const SHORT: usize = 60;
 
@@ -159,7 +159,7 @@ enum Model<'a> {
     /// The recommender alone.
     Alone(VpaRelease),
     /// The recommender and the HPA controller of a release.
-    BesideHpa { scenario: &'a Arc<Scenario>, release: Release },
+    WithHpa { scenario: &'a Arc<Scenario>, release: Release },
 }
 
 /// The runs to draw.
@@ -187,7 +187,7 @@ impl<'a> Observed<'a> {
         let end = last.max(scenario.until);
         let (model, pod_changes) = match model {
             Model::Alone(release) => (charted_recommender_run(scenario, release, &is_kept), None),
-            Model::BesideHpa { scenario, release } => {
+            Model::WithHpa { scenario, release } => {
                 let vpa = explained_free_run(scenario, release, &is_kept).vpa?;
                 (vpa.charted, Some(vpa.pod_changes))
             }
