@@ -96,14 +96,6 @@ impl RandomSettings {
     pub(super) fn after_oom(self) -> bool {
         self.bump_up_ratio || self.min_bump_up
     }
-
-    /// A setting of a policy that is loaded is no longer random: all VPAs are loaded in the order
-    /// of the API server.
-    pub(super) fn loaded(&mut self, policy: &ContainerPolicy) {
-        self.interval &= policy.memory_aggregation_interval_seconds.is_none();
-        self.bump_up_ratio &= policy.oom_bump_up_ratio.is_none();
-        self.min_bump_up &= policy.oom_min_bump_up.is_none();
-    }
 }
 
 /// The settings of the aggregation of memory.
@@ -123,6 +115,30 @@ impl MemorySettings {
     /// The memory that a container needs after an OOM kill, if it used this amount, in bytes.
     pub(super) fn after_oom(self, used: Amount) -> Amount {
         used.wrapping_add(amount(self.min_bump_up)).max(scale(used, self.bump_up_ratio))
+    }
+
+    /// Takes over the settings of a policy. A field that a policy does not set keeps its value, even
+    /// if an earlier policy has set it.
+    fn update(&mut self, policy: &ContainerPolicy, Context { flags, rules, .. }: Context<'_>) {
+        if !flags.per_vpa_config || rules.policy_memory == PolicyMemory::Ignored {
+            return;
+        }
+        let float = |quantity: &Quantity| quantity.milli() as f64 / 1000.0;
+        if let Some(ratio) = &policy.oom_bump_up_ratio {
+            self.bump_up_ratio = float(ratio);
+        }
+        if let Some(min) = &policy.oom_min_bump_up {
+            self.min_bump_up = float(min);
+        }
+        if rules.policy_memory == PolicyMemory::OomBump {
+            return;
+        }
+        if let Some(seconds) = policy.memory_aggregation_interval_seconds {
+            self.interval = Span::from_secs(seconds.into());
+        }
+        if let Some(count) = policy.memory_aggregation_interval_count {
+            self.interval_count = count;
+        }
     }
 }
 
@@ -156,17 +172,28 @@ impl Aggregate {
     /// Upstream: findOrCreateAggregateContainerState
     pub(super) fn set_policies(&mut self, policies: &[&ContainerPolicy], context: Context<'_>) {
         for policy in policies {
-            self.update_from_policy(Some(policy), context);
+            self.settings.update(policy, context);
         }
+        let (own, random) = (self.settings, &mut self.random_settings);
         for last in policies {
-            let mut other = self.clone();
-            other.update_from_policy(Some(last), context);
-            let (own, other) = (&self.settings, &other.settings);
-            let random = &mut self.random_settings;
+            let mut other = own;
+            other.update(last, context);
             random.interval |= other.interval != own.interval;
             random.bump_up_ratio |= other.bump_up_ratio != own.bump_up_ratio;
             random.min_bump_up |= other.min_bump_up != own.min_bump_up;
         }
+    }
+
+    /// Takes over the memory settings of the policy of a VPA that is loaded. They are no longer
+    /// random: all VPAs are loaded in the order of the API server.
+    ///
+    /// Upstream: UpdateFromPolicy
+    pub(super) fn load_policy(&mut self, policy: &ContainerPolicy, context: Context<'_>) {
+        self.settings.update(policy, context);
+        let random = &mut self.random_settings;
+        random.interval &= policy.memory_aggregation_interval_seconds.is_none();
+        random.bump_up_ratio &= policy.oom_bump_up_ratio.is_none();
+        random.min_bump_up &= policy.oom_min_bump_up.is_none();
     }
 
     /// Removes all samples of a resource. The settings and the creation time have no meaning
@@ -205,37 +232,6 @@ impl Aggregate {
         }
         self.last_sample = self.last_sample.max(other.last_sample);
         self.count += other.count;
-    }
-
-    /// Takes over the memory settings of a policy. A field that a policy does not set keeps its
-    /// value, even if an earlier policy has set it.
-    ///
-    /// Upstream: UpdateFromPolicy
-    pub(super) fn update_from_policy(
-        &mut self,
-        policy: Option<&ContainerPolicy>,
-        Context { flags, rules, .. }: Context<'_>,
-    ) {
-        let Some(policy) = policy.filter(|_| flags.per_vpa_config) else { return };
-        if rules.policy_memory == PolicyMemory::Ignored {
-            return;
-        }
-        let float = |quantity: &Quantity| quantity.milli() as f64 / 1000.0;
-        if let Some(ratio) = &policy.oom_bump_up_ratio {
-            self.settings.bump_up_ratio = float(ratio);
-        }
-        if let Some(min) = &policy.oom_min_bump_up {
-            self.settings.min_bump_up = float(min);
-        }
-        if rules.policy_memory == PolicyMemory::OomBump {
-            return;
-        }
-        if let Some(seconds) = policy.memory_aggregation_interval_seconds {
-            self.settings.interval = Span::from_secs(seconds.into());
-        }
-        if let Some(count) = policy.memory_aggregation_interval_count {
-            self.settings.interval_count = count;
-        }
     }
 
     /// Returns true if there is no CPU sample: memory samples do not count.

@@ -510,10 +510,8 @@ impl ClusterState {
             for (key, id) in &state.aggregates {
                 let policy = state.policy.as_ref();
                 let policy = policy.and_then(|policy| policy.for_container(&key.container));
-                let aggregate = &mut self.aggregates[*id];
-                aggregate.update_from_policy(policy, context);
                 if let Some(policy) = policy {
-                    aggregate.random_settings.loaded(policy);
+                    self.aggregates[*id].load_policy(policy, context);
                 }
             }
         }
