@@ -20,8 +20,8 @@ use crate::upstream::build::BuildOptions;
 use crate::upstream::checkout::Checkout;
 use kube_autoscaler_models::rules::{AnyRelease, Releases, VpaRelease};
 use kube_autoscaler_models::time::Span;
-use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::compare::KnownDisagreement;
 use kube_lockstep_sim::engine::{ControllerKind, Hpa, Vpa};
 use kube_lockstep_sim::run::{Event, Outcome, Setting, Shard, Verdict};
@@ -203,8 +203,8 @@ pub struct ReleasePlan<K: ControllerKind = Hpa> {
     pub release: K::Release,
     /// The scenarios that run on it.
     pub scenarios: Vec<Arc<K::Scenario>>,
-    /// The scenarios that are skipped: see [`Plan::releases_are_default`].
-    for_other_releases: Vec<Arc<K::Scenario>>,
+    /// The scenarios that are skipped, and why: see [`Plan::releases_are_default`].
+    for_other_releases: Vec<(Arc<K::Scenario>, SkipReason)>,
 }
 
 impl<K: RunKind> ReleasePlan<K> {
@@ -215,12 +215,11 @@ impl<K: RunKind> ReleasePlan<K> {
 
     /// The outcomes of the scenarios that are skipped. `engine`: the engine's name.
     fn skipped(&self, engine: &Arc<str>) -> Vec<Outcome> {
-        let release = self.release;
-        let skipped = |scenario: &Arc<K::Scenario>| {
-            let verdict = Verdict::Skipped { why: K::unchecked_on(scenario, release)? };
-            Some(Outcome { verdict, ..K::unfinished(scenario, engine, release) })
+        let skipped = |(scenario, why): &(Arc<K::Scenario>, SkipReason)| Outcome {
+            verdict: Verdict::Skipped { why: why.clone() },
+            ..K::unfinished(scenario, engine, self.release)
         };
-        self.for_other_releases.iter().filter_map(skipped).collect()
+        self.for_other_releases.iter().map(skipped).collect()
     }
 }
 
@@ -319,11 +318,15 @@ impl Plan {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let indices = shard.split_runs(releases.len(), scenarios.len());
         let part = |(release, indices): (K::Release, Vec<usize>)| {
-            let scenarios = indices.into_iter().filter_map(|index| scenarios.get(index));
-            let (for_other_releases, scenarios) = scenarios.cloned().partition(|scenario| {
-                self.releases_are_default && K::unchecked_on(scenario, release).is_some()
-            });
-            ReleasePlan { release, scenarios, for_other_releases }
+            let mut part = ReleasePlan { release, scenarios: vec![], for_other_releases: vec![] };
+            for scenario in indices.into_iter().filter_map(|index| scenarios.get(index)).cloned() {
+                let why = K::unchecked_on(&scenario, release).filter(|_| self.releases_are_default);
+                match why {
+                    Some(why) => part.for_other_releases.push((scenario, why)),
+                    None => part.scenarios.push(scenario),
+                }
+            }
+            part
         };
         releases.into_iter().zip(indices).map(part).collect()
     }

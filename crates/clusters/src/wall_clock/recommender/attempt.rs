@@ -28,6 +28,8 @@ use kube_lockstep_sim::run::recommender_lockstep::Lockstep;
 #[derive(Clone, Debug)]
 pub(super) struct PreparedScript {
     pub script: Script,
+    /// The events whose actions matched no existing pod, by their indices.
+    pub unmatched: Vec<usize>,
     /// The interval of the recommender in the cluster.
     pub interval: Span,
     /// The factor by which the scenario runs faster than written.
@@ -79,7 +81,7 @@ async fn run_and_compare<'k>(
     release: VpaRelease,
     known: &'k [KnownDisagreement],
 ) -> Result<Attempted<'k>, EngineError> {
-    let PreparedScript { script, interval, speed } = prepared;
+    let PreparedScript { script, interval, speed, .. } = prepared;
     let relocation = Relocation {
         namespace: session.namespace().clone(),
         start: script.start.at,

@@ -34,7 +34,7 @@ use kube_lockstep_sim::run::lockstep::inconclusive;
 use kube_lockstep_sim::run::recommender::notes;
 use kube_lockstep_sim::run::recommender_lockstep::unfinished;
 use kube_lockstep_sim::run::{Outcome, Preparation, Verdict};
-use kube_lockstep_sim::world::recommender::{play, script};
+use kube_lockstep_sim::world::recommender::{Played, play};
 
 /// The oldest release whose program can be built: the sum files of older ones lack modules that
 /// only the program requires.
@@ -161,7 +161,7 @@ fn prepare(
         let why = "the contents of checkpoints depend on the time of the start";
         return Err(on_a_cluster(why.to_owned()));
     }
-    let script = script(scenario);
+    let Played { script, unmatched } = play(scenario);
     if let Some(why) = recommender_unsupported_reason(&script) {
         return Err(on_a_cluster(why));
     }
@@ -176,7 +176,7 @@ fn prepare(
     if let Some(why) = pace.too_long(faster(scenario.until.since_start())) {
         return Err(on_a_cluster(why));
     }
-    Ok(PreparedScript { script, interval, speed })
+    Ok(PreparedScript { script, unmatched, interval, speed })
 }
 
 /// The scenarios of a control plane.
@@ -217,7 +217,7 @@ impl Group<'_> {
         match attempt(script, self.cluster, self.release, &plan.known).await {
             Ok(Attempted { lockstep, comparison }) => {
                 let expects = script.speed == 1;
-                outcome.notes = notes(scenario, self.release, &play(scenario).unmatched);
+                outcome.notes = notes(scenario, self.release, &script.unmatched);
                 lockstep.conclude(&mut outcome, scenario, self.release, comparison, expects);
             }
             Err(error) => outcome.verdict = inconclusive(error),
