@@ -117,8 +117,8 @@ impl MemorySettings {
         used.wrapping_add(amount(self.min_bump_up)).max(scale(used, self.bump_up_ratio))
     }
 
-    /// Takes over the settings of a policy. A field that a policy does not set keeps its value, even
-    /// if an earlier policy has set it.
+    /// Takes over the settings of a policy. A field that a policy does not set keeps its value,
+    /// even if an earlier policy has set it.
     fn update(&mut self, policy: &ContainerPolicy, Context { flags, rules, .. }: Context<'_>) {
         if !flags.per_vpa_config || rules.policy_memory == PolicyMemory::Ignored {
             return;
