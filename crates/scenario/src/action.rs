@@ -187,9 +187,10 @@ pub enum Action {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload is deleted. With an HPA, its pods are also deleted; when the action ends, the
-    /// workload is created again with its initial replicas. Without an HPA, the pods stay.
-    TargetDeleted(Empty),
+    /// The workload is deleted, with its pods unless `orphan` is true. When the action ends, the
+    /// workload is created again with its initial replicas. Until then, actions on it have no
+    /// effect.
+    TargetDeleted(TargetDeletion),
     /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]
     Scale(#[schemars(range(min = 0))] i32),
@@ -495,6 +496,24 @@ impl From<Action> for TimelineEvent {
 #[serde(deny_unknown_fields, expecting = "an empty map, {}")]
 #[schemars(description = "An empty map: `{}`.")]
 pub struct Empty {}
+
+/// How a workload is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "{} or {orphan: true}")]
+pub struct TargetDeletion {
+    /// If true, the pods stay, as after `kubectl delete --cascade=orphan`. Pods of a Deployment are
+    /// still replaced, by its ReplicaSets. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orphan: Option<bool>,
+}
+
+impl TargetDeletion {
+    /// Returns true if the pods stay.
+    #[must_use]
+    pub fn keeps_pods(self) -> bool {
+        self.orphan == Some(true)
+    }
+}
 
 /// A container of some pods.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

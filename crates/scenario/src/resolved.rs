@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub use super::action::{
     Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, LateMetrics, MetricError,
     MetricOfPods, OomKillOfPods, OomSeen, PodEviction, PodsEdit, QueryError, Relabel,
-    ResourceOfPods, RollingUpdate, Share, Surge, TimelineEvent,
+    ResourceOfPods, RollingUpdate, Share, Surge, TargetDeletion, TimelineEvent,
 };
 pub use super::autoscaler::Autoscaler;
 pub use super::bounds::Bounds;

@@ -89,9 +89,6 @@ pub struct PodRules {
     /// True if the workload's controller replaces pods that have ended. Otherwise, they count as
     /// replicas until the workload is scaled.
     pub replaces_ended: bool,
-    /// True if the pods are deleted with the workload. Otherwise, they stay, and are scaled and
-    /// replaced as before.
-    pub deletes_pods: bool,
     /// True if a new pod has the lowest free name, as in a StatefulSet. Otherwise, no name is used
     /// again.
     pub reuses_names: bool,
@@ -102,12 +99,8 @@ pub struct PodRules {
 
 impl PodRules {
     /// The rules in a scenario with an HPA.
-    pub const OF_HPA: PodRules = PodRules {
-        replaces_ended: true,
-        deletes_pods: true,
-        reuses_names: false,
-        samples_follow_pods: false,
-    };
+    pub const OF_HPA: PodRules =
+        PodRules { replaces_ended: true, reuses_names: false, samples_follow_pods: false };
 }
 
 /// Pods that differ from the others of the workload.

@@ -71,7 +71,7 @@ fn action(draft: &mut Draft) -> TimelineEvent {
             let hpa = timeline::one_of(draft);
             TimelineEvent { hpa, ..Action::DeleteHpa(Empty {}).into() }
         }
-        10 => Action::TargetDeleted(Empty {}).into(),
+        10 => timeline::deletion_of_target(draft).into(),
         _ => {
             let size = draft.dice.replicas(draft.min.max(1), draft.max.min(60) + 1);
             let other = draft.others > 0 && draft.dice.percent(50);

@@ -11,7 +11,7 @@ use kube_autoscaler_models::api::ApiError;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{
     Action, Container, ContainerOfPods, Empty, MetricError, MetricOfPods, ResourceOfPods,
-    RollingUpdate, Share, TimelineEvent,
+    RollingUpdate, Share, TargetDeletion, TimelineEvent,
 };
 
 /// Draws an action; its time is drawn afterwards.
@@ -40,7 +40,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     if draft.likely(Area::Edits, 2, 10) {
         let at = draft.instant();
         let lasts = draft.dice.percent(90).then(|| draft.span());
-        let deleted = TimelineEvent::new(at, Action::TargetDeleted(Empty {}));
+        let deleted = TimelineEvent::new(at, deletion_of_target(draft));
         events.push(TimelineEvent { lasts, ..deleted });
     }
     events.extend(edge::event(draft));
@@ -166,12 +166,15 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
         happen(0, lasts, Action::UpdateScaleError(refusal));
     }
     let after = draft.dice.pick(if slow { &[1, 50, 99] } else { &[1, 15, 40] });
-    happen(
-        after,
-        lasts,
-        if gone { Action::TargetDeleted(Empty {}) } else { Action::GetScaleError(refusal) },
-    );
+    let failure = if gone { deletion_of_target(draft) } else { Action::GetScaleError(refusal) };
+    happen(after, lasts, failure);
     events
+}
+
+/// The deletion of the workload, usually with its pods.
+pub(super) fn deletion_of_target(draft: &mut Draft) -> Action {
+    let orphan = draft.dice.percent(25).then_some(true);
+    Action::TargetDeleted(TargetDeletion { orphan })
 }
 
 /// Errors of API servers.

@@ -188,7 +188,12 @@ fn delete_or_create_vpa(draft: &mut Draft, at: Time) {
 }
 
 fn target(draft: &mut Draft, at: Time) {
-    draft.event(at, "targetDeleted", json!({}));
+    let orphan = draft.dice.percent(75);
+    if !orphan {
+        draft.pods.scale(0);
+    }
+    draft.event(at, "targetDeleted", json!({ "orphan": orphan }));
+    draft.pods.scale(draft.replicas);
     lasting(draft, &[(3, 1), (2, 2), (1, 12)]);
 }
 

@@ -92,6 +92,8 @@ pub(super) struct Draft {
     /// True if pods have one of two sets of labels.
     pub has_tracks: bool,
     pub pods: Pods,
+    /// The replicas at the start.
+    pub replicas: usize,
     /// For each VPA, true if it exists at this time.
     pub vpas: Vec<bool>,
     /// The percentage of runs before which there is an unusual event.
@@ -107,15 +109,18 @@ impl Draft {
         let most = dice.weighted(&[(15, 3), (1, 10)]);
         let containers = (0..dice.between(1, most)).map(|number| format!("c{number}"));
         let kind = dice.weighted(&[(3, "Deployment"), (1, "StatefulSet")]);
+        let (init, has_tracks) = (dice.percent(15), dice.percent(10));
+        let pods = Pods::new(kind, dice.percent(50), dice.between(1, 3));
         Draft {
             start,
             interval: flags.recommender_interval,
             per_vpa_config: flags.per_vpa_config,
             kind,
             containers: containers.collect(),
-            init_containers: dice.percent(15).then(|| "init".to_owned()).into_iter().collect(),
-            has_tracks: dice.percent(10),
-            pods: Pods::new(kind, dice.percent(50), dice.between(1, 3)),
+            init_containers: init.then(|| "init".to_owned()).into_iter().collect(),
+            has_tracks,
+            replicas: pods.count_running(),
+            pods,
             vpas: Vec::new(),
             edges: dice.pick(&[0, 3, 10, 40]),
             now: Time::ZERO,
@@ -197,7 +202,7 @@ fn workload(draft: &mut Draft) -> Value {
     });
     let containers: Vec<Value> = containers.collect();
     let mut workload = Map::new();
-    let replicas = draft.pods.count_running();
+    let replicas = draft.replicas;
     workload.insert("replicas".to_owned(), replicas.into());
     workload.insert("labels".to_owned(), json!({ "app": "web" }));
     if !draft.pods.replaces_ended {

@@ -87,6 +87,9 @@ pub(super) fn action(action: &Action) -> String {
             "rolling update of all pods".to_owned()
         }
         Action::RollingUpdate(_) => "rolling update of all pods, with other containers".to_owned(),
+        Action::TargetDeleted(deletion) if deletion.keeps_pods() => {
+            "the target is deleted without its pods".to_owned()
+        }
         Action::TargetDeleted(_) => "the target is deleted".to_owned(),
         Action::Scale(replicas) => {
             format!("the target is scaled to {}", counted(*replicas as usize, "replica"))

@@ -7,9 +7,8 @@ use crate::defaults::AGE;
 use crate::recorded::{Recorded, RecordedSource};
 use crate::releases::ReleaseRange;
 use crate::resolved::{
-    Action, Entries, Exception, Metrics, Observed, PodRules, QueryError, ResourceUsage,
-    ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload,
-    usual_plural,
+    Action, Entries, Metrics, Observed, PodRules, QueryError, ResourceUsage, ScaleDownOrder,
+    Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource, Workload, usual_plural,
 };
 use kube_autoscaler_models::api::{ApiError, Container, PodSpec};
 use kube_autoscaler_models::flags::Flags;
@@ -74,7 +73,6 @@ impl VpaScenario {
             termination: Termination::default(),
             rules: PodRules {
                 replaces_ended: !self.workload.keeps_ended_pods,
-                deletes_pods: false,
                 reuses_names: kind == "StatefulSet",
                 samples_follow_pods: true,
             },
@@ -92,26 +90,19 @@ impl VpaScenario {
         }
     }
 
-    /// The usage by container: a container that no signal names has none, and an exception without
-    /// a container applies to the first container.
+    /// The usage by container: a container that no signal names has no samples.
     #[must_use]
     pub fn usage(&self, given: &[ResourceUsage]) -> Vec<ResourceUsage> {
-        let first = self.workload.containers.first().map(|container| &container.name);
         let explicit = |usage: &ResourceUsage| {
-            let exception = |given: &Exception| {
-                let container = given.container.clone().or(first.cloned());
-                Exception { container, ..given.clone() }
-            };
-            let mut source = usage.source.clone();
-            if let UsageSource::PerContainer(Entries(signals)) = &mut source {
+            let mut usage = usage.clone();
+            if let UsageSource::PerContainer(Entries(signals)) = &mut usage.source {
                 for container in &self.workload.containers {
                     if !signals.iter().any(|(name, _)| *name == container.name) {
                         signals.push((container.name.clone(), nothing()));
                     }
                 }
             }
-            let exceptions = usage.exceptions.iter().map(exception).collect();
-            ResourceUsage { name: usage.name.clone(), source, exceptions }
+            usage
         };
         given.iter().map(explicit).collect()
     }

@@ -331,6 +331,13 @@ impl WorldSimulation {
             Action::RollingUpdate(update) if !self.is_target_deleted() => self.begin_update(update),
             Action::Scale(replicas) => self.scale_by_user(event, *replicas),
             action if action.changes_containers() => self.change_containers(index, event),
+            Action::TargetDeleted(deletion) => {
+                let existed = !self.is_target_deleted();
+                self.schedule.disturbances.push(index);
+                if existed && !deletion.keeps_pods() {
+                    self.delete_pods_of_target();
+                }
+            }
             action => {
                 if event.new_pods {
                     self.schedule.holding_new_pods.push(index);
@@ -341,9 +348,6 @@ impl WorldSimulation {
                     self.schedule.disturbances.push(index);
                 }
                 self.touched.all_samples |= matches!(action, Action::MetricsEmpty(_));
-                if matches!(action, Action::TargetDeleted(_)) {
-                    self.delete_target();
-                }
             }
         }
     }
@@ -351,8 +355,7 @@ impl WorldSimulation {
     /// A user writes `spec.replicas` of a target.
     fn scale_by_user(&mut self, event: &TimelineEvent, replicas: i32) {
         let target = self.scenario.target_of(event);
-        let deletes_pods = self.scenario.workload.rules.deletes_pods;
-        if target == 0 && deletes_pods && self.is_target_deleted() {
+        if target == 0 && self.is_target_deleted() {
             return;
         }
         if self.replicas.get(target).is_some_and(|old| *old != replicas) {
@@ -559,6 +562,9 @@ impl WorldSimulation {
 
     /// Lets the workload's controller act; its actions may take effect immediately.
     pub(super) fn act_and_follow(&mut self) {
+        if self.is_target_deleted() && !self.has_replica_set() {
+            return self.follow();
+        }
         if self.update.is_some() {
             self.act_in_update();
             return;
@@ -700,11 +706,14 @@ impl WorldSimulation {
         self.disturbances().any(|action| matches!(action, Action::TargetDeleted(_)))
     }
 
-    /// Deletes the target and all its pods, including completed ones.
-    fn delete_target(&mut self) {
-        if !self.scenario.workload.rules.deletes_pods {
-            return;
-        }
+    /// Returns true if a ReplicaSet replaces the pods of a Deployment that was deleted without
+    /// them. In a rolling update, pods have several ReplicaSets, which nothing scales any more.
+    fn has_replica_set(&self) -> bool {
+        self.scenario.workload.kind == "Deployment" && self.update.is_none()
+    }
+
+    /// Deletes all pods of the target, including completed ones, with the target.
+    fn delete_pods_of_target(&mut self) {
         self.replicas[0] = 0;
         self.update = None;
         let (now, termination) = (self.now, self.scenario.workload.termination);
@@ -719,7 +728,7 @@ impl WorldSimulation {
 
     /// Creates the target again, unless another action keeps it deleted.
     fn create_target(&mut self) {
-        if !self.is_target_deleted() && self.scenario.workload.rules.deletes_pods {
+        if !self.is_target_deleted() {
             self.write_replicas(0, self.scenario.workload.replicas, Writer::User);
         }
     }

@@ -5,7 +5,7 @@ use super::manifest::Vpa;
 use crate::autoscalers::Autoscalers;
 use crate::diagnostic::Diagnostic;
 use crate::raw::ScenarioFile;
-use crate::resolved::{Action, ActionScope, PodSet, TimelineEvent};
+use crate::resolved::{Action, ActionScope, PodSet, ResourceUsage, TimelineEvent};
 use crate::vpa::VpaWorkload;
 use kube_autoscaler_models::api::CrossVersionObjectReference;
 use kube_autoscaler_models::time::Time;
@@ -121,7 +121,9 @@ pub(super) fn on_changes(
     if autoscalers != Autoscalers::Vpas {
         return Vec::new();
     }
-    on_ended_pods(file, at).into_iter().chain(on_new_pods(file, kind, at)).collect()
+    let notes = on_ended_pods(file, at).into_iter().chain(on_deleted_target(file, at));
+    let notes = notes.chain(on_exceptions(file, at));
+    notes.chain(on_new_pods(file, kind, at)).collect()
 }
 
 /// The note on pods that end and are replaced. Without an HPA, they used not to be replaced.
@@ -135,6 +137,32 @@ fn on_ended_pods(file: &ScenarioFile, at: At<'_>) -> Option<Diagnostic> {
              `workload`"
         ))
     })
+}
+
+/// The note on pods that are deleted with the workload. Without an HPA, they used to stay.
+fn on_deleted_target(file: &ScenarioFile, at: At<'_>) -> Option<Diagnostic> {
+    let is_open = |event: &TimelineEvent| match event.action {
+        Action::TargetDeleted(deletion) => deletion.orphan.is_none(),
+        _ => false,
+    };
+    let index = file.timeline.iter().position(is_open)?;
+    Some(at.key("timeline").index(index).note(
+        "`targetDeleted` also deletes the pods, and the workload is created again with its initial \
+         replicas: to keep the pods, use `targetDeleted: {orphan: true}`",
+    ))
+}
+
+/// The note on exceptions to the usage of pods with several containers. Without an HPA, only the
+/// first container used to be an exception.
+fn on_exceptions(file: &ScenarioFile, at: At<'_>) -> Option<Diagnostic> {
+    let has_several = file.workload.containers.len() > 1;
+    let is_exception = |usage: &ResourceUsage| has_several && !usage.exceptions.is_empty();
+    let index = file.metrics.resources.iter().position(is_exception)?;
+    let at = at.key("metrics").key("resource").index(index).key("pods");
+    Some(at.note(
+        "the exceptions apply to all containers: each value is the usage of the first container, \
+         and the others use nothing",
+    ))
 }
 
 fn ends_pods(action: &Action) -> bool {

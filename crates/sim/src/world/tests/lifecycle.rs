@@ -61,8 +61,8 @@ fn a_recreated_target_has_its_initial_state() {
         let mut run = Run::new(&scenario(2, |s| {
             s.workload.resource = kind.to_owned();
             s.workload.termination = Termination::lasting(secs(40));
-            s.schedule(10, Some(20), Action::TargetDeleted(Empty {}));
-            s.schedule(12, Some(15), Action::TargetDeleted(Empty {}));
+            s.schedule(10, Some(20), Action::TargetDeleted(TargetDeletion::default()));
+            s.schedule(12, Some(15), Action::TargetDeleted(TargetDeletion::default()));
             s.schedule(15, None, Action::Scale(7));
             s.schedule(16, None, Action::PodsFailed(PodSet::All));
         }));
@@ -84,6 +84,27 @@ fn a_recreated_target_has_its_initial_state() {
         assert_eq!(scale.update_error(|| resource.clone()), None);
         let ready = run.pods(50);
         assert_eq!(ready, ["web-2 Running 30s ready 30s", "web-3 Running 30s ready 30s"]);
+    }
+}
+
+#[test]
+fn orphans_of_a_deleted_deployment_are_replaced_until_it_has_its_initial_replicas_again() {
+    for (kind, replaced) in
+        [("Deployment", vec!["web-1", "web-2", "web-3"]), ("Job", vec!["web-1", "web-2"])]
+    {
+        let mut run = Run::new(&scenario(3, |s| {
+            s.workload.kind = kind.to_owned();
+            let orphan = TargetDeletion { orphan: Some(true) };
+            s.schedule(10, Some(20), Action::TargetDeleted(orphan));
+            s.schedule(12, None, Action::Scale(7));
+            s.schedule(15, None, Action::PodsDeleted(pods(0, 0)));
+        }));
+        let names = |pods: Vec<String>| -> Vec<String> {
+            pods.iter().map(|pod| pod.split(' ').next().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(names(run.pods(14)), ["web-0", "web-1", "web-2"], "{kind}");
+        assert_eq!(names(run.pods(20)), replaced, "{kind}");
+        assert_eq!(names(run.pods(30)), ["web-1", "web-2", "web-3"], "{kind}");
     }
 }
 

@@ -23,8 +23,8 @@ use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{
     Action, Autoscaler, ContainerOfPods, Empty, Entries, Exception, MetricError, MetricOfPods,
     Metrics, Observed, PodRules, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage,
-    Sampling, ScaleDownOrder, Scenario, Signal, Startup, Termination, TimelineEvent, UsageSource,
-    Workload,
+    Sampling, ScaleDownOrder, Scenario, Signal, Startup, TargetDeletion, Termination,
+    TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {

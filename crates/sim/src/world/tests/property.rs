@@ -100,8 +100,9 @@ impl<'a> Simple<'a> {
         self.removed.retain(|pod| pod.holds.iter().any(is_stale));
         if !self.deletions.is_empty() {
             self.deletions.retain(|end| *end > now);
-            self.replicas =
-                if self.deletions.is_empty() { self.scenario.workload.replicas } else { 0 };
+            if self.deletions.is_empty() {
+                self.replicas = self.scenario.workload.replicas;
+            }
         }
         self.empty.retain(|(_, end)| *end > now);
         self.disturbed.retain(|(_, end)| *end > now);
@@ -124,10 +125,13 @@ impl<'a> Simple<'a> {
         let grace = self.scenario.workload.termination;
         let Some(set) = action.pods() else {
             match action {
-                Action::TargetDeleted(_) => {
+                Action::TargetDeleted(deletion) => {
+                    if self.deletions.is_empty() && !deletion.keeps_pods() {
+                        self.replicas = 0;
+                        self.update = None;
+                        self.pods.iter_mut().for_each(|pod| delete(pod, now, grace));
+                    }
                     self.deletions.push(end);
-                    self.update = None;
-                    self.pods.iter_mut().for_each(|pod| delete(pod, now, grace));
                 }
                 _ if !self.deletions.is_empty() && !action.can_end() => {}
                 Action::Scale(replicas) => self.replicas = *replicas,
@@ -217,6 +221,11 @@ impl<'a> Simple<'a> {
     }
 
     fn act(&mut self, now: i64) {
+        let is_of_replica_set =
+            self.scenario.workload.kind == "Deployment" && self.update.is_none();
+        if !self.deletions.is_empty() && !is_of_replica_set {
+            return;
+        }
         while let Some(mut rollout) = self.update.take() {
             rollout.scale(self.desired());
             let created = self.created;

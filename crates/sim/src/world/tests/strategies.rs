@@ -39,7 +39,10 @@ fn action() -> impl Strategy<Value = Action> {
         13 => Action::MetricEmpty("queue".into()),
         14 => Action::MetricError(MetricError { metric: "rps".into(), error: error(500) }),
         16 => Action::PodsSucceeded(set),
-        19 => Action::TargetDeleted(Empty {}),
+        19 => {
+            let orphan = (replicas % 2 == 1).then_some(true);
+            Action::TargetDeleted(TargetDeletion { orphan })
+        }
         17 | 18 => {
             let (most, least) = (replicas.unsigned_abs() % 3, replicas.unsigned_abs() * 20);
             Action::RollingUpdate(RollingUpdate {
