@@ -522,16 +522,17 @@ impl WorldSimulation {
 
     /// The ordinal of the next pod.
     fn take_ordinal(&mut self) -> u32 {
-        let mut names = 0..self.next_ordinal;
-        if self.scenario.workload.rules.reuses_names
-            && let Some(ordinal) = names.find(|ordinal| !self.pods.contains_key(ordinal))
-        {
-            // The new pod has the name of the removed one.
+        let mut ordinal = self.next_ordinal;
+        if self.scenario.workload.rules.reuses_names {
+            // The ordinals of the pods are sorted.
+            let mut free = (0..).zip(self.pods.keys()).filter(|(name, pod)| name != *pod);
+            let last = self.pods.len() as u32;
+            ordinal = free.next().map_or(last, |(name, _)| name);
+            // The new pod may have the name of a removed one.
             self.touched.removed.retain(|removed| removed.ordinal != ordinal);
-            return ordinal;
         }
-        self.next_ordinal += 1;
-        self.next_ordinal - 1
+        self.next_ordinal = self.next_ordinal.max(ordinal + 1);
+        ordinal
     }
 
     /// Keeps the current samples of the pods whose samples became stale at this time.
