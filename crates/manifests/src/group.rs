@@ -32,7 +32,7 @@ const DAYS: Span = Span::from_mins(8 * 24 * 60);
 
 /// The least length of a prediction of an HPA and a VPA without a recorded load: the bounds of the
 /// recommendation become narrow, and pods are evicted.
-const JOINT: Span = Span::from_mins(24 * 60);
+const WITH_VPA: Span = Span::from_mins(24 * 60);
 
 /// The autoscalers of one scenario, which have the same target: HPAs, a VPA, or HPAs and the VPA
 /// that changes their pods.
@@ -249,7 +249,7 @@ impl Group<'_> {
 fn end_of_hpas(last: Option<Span>, recorded: Option<Span>, has_vpa: bool) -> Span {
     let end = last.max(recorded).filter(|end| *end > Span::ZERO);
     let end = end.unwrap_or(AFTER_THE_LAST_CHANGE);
-    if has_vpa && recorded.is_none() { end.max(JOINT) } else { end }
+    if has_vpa && recorded.is_none() { end.max(WITH_VPA) } else { end }
 }
 
 /// The end of a prediction of a VPA alone.
@@ -349,9 +349,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_joint_prediction_lasts_a_day_unless_a_load_is_longer_or_recorded() {
+    fn a_prediction_with_a_vpa_lasts_a_day_unless_a_load_is_longer_or_recorded() {
         let (short, long) = (Span::from_mins(10), Span::from_mins(48 * 60));
-        assert_eq!(end_of_hpas(Some(short), None, true), JOINT);
+        assert_eq!(end_of_hpas(Some(short), None, true), WITH_VPA);
         assert_eq!(end_of_hpas(Some(long), None, true), long);
         assert_eq!(end_of_hpas(None, Some(short), true), short);
         assert_eq!(end_of_hpas(Some(short), None, false), short);

@@ -789,7 +789,7 @@ fn several_policies_of_one_container_have_a_note() {
 #[test]
 fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
     let all = options(&["cpu=total:1", "memory=200Mi"]);
-    let joint = |vpa: &str, deployment: &str| {
+    let hpa_and_vpa = |vpa: &str, deployment: &str| {
         let list = drafts(&[HPA, vpa, deployment], &all).list;
         let [draft] = list.as_slice() else { panic!("{} drafts", list.len()) };
         assert_eq!(draft.missing, []);
@@ -799,7 +799,7 @@ fn an_hpa_and_the_vpa_that_changes_its_pods_share_a_scenario() {
             other => panic!("{other:?}\n{text}"),
         }
     };
-    let (draft, scenario) = joint(VPA, DEPLOYMENT);
+    let (draft, scenario) = hpa_and_vpa(VPA, DEPLOYMENT);
     assert_eq!(draft.until(), Span::from_mins(24 * 60));
     assert!(
         draft
