@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kube_lockstep_predict::Scenario;
 use kube_autoscaler_models::rules::Release;
+use kube_lockstep_predict::Scenario;
 use kube_lockstep_report::change::Between;
 use kube_lockstep_report::comparison::{Figures, Reference};
 use kube_lockstep_report::html::{Part, ScenarioChange};
@@ -47,6 +47,7 @@ pub(crate) fn comparison(
     let change = |it| Part::change(&ScenarioChange::hpa(scenario, Between { from, to }, it));
     let part = found.as_ref().map(change);
     let same = part.is_none();
-    let Part { body, panels } = part.unwrap_or_else(|| Part::prediction(&Predicted::hpa(scenario, after, &[])));
+    let Part { body, panels } =
+        part.unwrap_or_else(|| Part::prediction(&Predicted::hpa(scenario, after, &[])));
     Ok(json!({ "body": body, "panels": panels, "same": same, "runs": figures }))
 }

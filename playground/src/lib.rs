@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 use self::files::Files;
 use self::predict::Predicted;
 use self::request::{Request, Subject};
-use kube_lockstep_predict::Scenario;
 use kube_autoscaler_models::rules::{Release, VpaRelease};
-use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_predict::Scenario;
 use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario::{AnyScenario, Diagnostic, Error, Place};
 
 /// A request that has no answer, with its reasons.
@@ -103,7 +103,11 @@ fn respond(request: &Request) -> Result<Value, Refused> {
 }
 
 /// Answers a request about the scenario of an HPA.
-fn answer_for_hpa(request: &Request, subject: &Subject, scenario: Arc<Scenario>) -> Result<Value, Refused> {
+fn answer_for_hpa(
+    request: &Request,
+    subject: &Subject,
+    scenario: Arc<Scenario>,
+) -> Result<Value, Refused> {
     let release = release(&subject.release)?;
     if let Request::Compare { with, .. } = request {
         return compare::comparison(&scenario, release, self::release(with)?);
@@ -120,7 +124,8 @@ fn answer_for_hpa(request: &Request, subject: &Subject, scenario: Arc<Scenario>)
 /// The version, the supported releases, oldest first, and the schema of scenarios.
 fn about() -> Value {
     let releases: Vec<String> = Release::supported().map(|release| release.to_string()).collect();
-    let vpa_releases: Vec<String> = VpaRelease::supported().map(|release| release.to_string()).collect();
+    let vpa_releases: Vec<String> =
+        VpaRelease::supported().map(|release| release.to_string()).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "releases": releases,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kube_lockstep_predict::Scenario;
 use kube_autoscaler_models::time::Time;
+use kube_lockstep_predict::Scenario;
 use kube_lockstep_sim::run::FreeRun;
 use serde::Serialize;
 

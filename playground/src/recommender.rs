@@ -1,15 +1,17 @@
 //! Predictions of one scenario of a VPA on one release.
 
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
+use kube_lockstep_report as report;
 use kube_lockstep_report::change::Between;
+use kube_lockstep_report::explain;
 use kube_lockstep_report::html::{Part, ScenarioChange, decisions};
 use kube_lockstep_report::prediction::Predicted;
 use kube_lockstep_report::table::Rows;
-use kube_lockstep_report as report;
-use kube_lockstep_report::explain;
-use kube_lockstep_sim::run::recommender::{MODEL, free_recommender_run, predicted, predicted_recommender_run};
-use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
 use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_sim::run::recommender::{
+    MODEL, free_recommender_run, predicted, predicted_recommender_run,
+};
+use kube_lockstep_sim::run::recommender_change::{RunsOn, changed};
 use kube_lockstep_sim::trace::recommender::{RecommenderTrace, write};
 use serde_json::{Value, json};
 

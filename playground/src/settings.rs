@@ -1,11 +1,11 @@
 //! The settings of HPAs that the page has fields for: which of them a release has, and the values
 //! that apply without them.
 
-use kube_lockstep_predict::Scenario;
 use kube_autoscaler_models::api::{Behavior, HpaSpec};
 use kube_autoscaler_models::flags::Gate;
 use kube_autoscaler_models::hpa::set_defaults;
 use kube_autoscaler_models::rules::{Release, Rules};
+use kube_lockstep_predict::Scenario;
 use serde::Serialize;
 
 /// The settings that a release has.

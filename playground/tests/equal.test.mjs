@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { filesOf, instance, playground, read, repository, scenarios, vpaScenarios, yamlFiles } from "./support.mjs";
+import { filesOf, instance, read, repository, scenarios, vpaScenarios, yamlFiles } from "./support.mjs";
 
 const run = promisify(execFile);
-const folder = process.env.CARGO_TARGET_DIR ?? join(playground, "target");
+const folder = process.env.CARGO_TARGET_DIR ?? join(repository, "target");
 const program = join(folder, "debug/examples/native");
 
 let module;

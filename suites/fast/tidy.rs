@@ -112,25 +112,6 @@ fn the_crates_without_io_depend_on_nothing_that_does_io() {
     }
 }
 
-/// The playground predicts the same as the program if both have the same dependencies.
-#[test]
-fn the_playground_has_the_dependencies_of_the_program() {
-    let packages = |path: &str| {
-        let text = fs::read_to_string(support::repository().join(path)).expect("a lock file");
-        let blocks = text.split("[[package]]").skip(1);
-        let head = |block: &str| block.trim().lines().take(2).collect::<Vec<_>>().join(" ");
-        blocks.map(head).collect::<BTreeSet<String>>()
-    };
-    let (program, playground) = (packages("Cargo.lock"), packages("playground/Cargo.lock"));
-    assert!(playground.len() > 40, "an empty list proves nothing");
-    let own = |line: &&String| line.contains("\"kube-lockstep-playground\"");
-    let other: Vec<&String> = playground.difference(&program).filter(|it| !own(it)).collect();
-    assert!(
-        other.is_empty(),
-        "copy Cargo.lock to playground/ and run `cargo metadata` there: {other:#?}"
-    );
-}
-
 /// The packages of the default build with their features, also those that run during the build.
 fn packages(edges: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
