@@ -32,9 +32,15 @@ impl Package {
             fs::remove_dir_all(&package.0).expect("the package of an earlier run can be removed");
         }
         let repository = support::repository();
+        // With the same settings for dependencies, so that they are not compiled again.
+        let own = fs::read_to_string(repository.join("Cargo.toml")).expect("there is a manifest");
+        let profiles = own.split("\n[profile.").filter(|it| it.starts_with("dev"));
+        let profiles: String = profiles.map(|it| format!("[profile.{it}\n")).collect();
+        assert!(profiles.contains("opt-level"), "{profiles}");
         let manifest = format!(
             "[package]\nname = \"uses-the-library\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-             [dev-dependencies.kube-lockstep]\npath = {:?}\n\n[workspace]\n",
+             [dev-dependencies.kube-lockstep]\npath = {:?}\n\n[workspace]\nresolver = \"1\"\n\n\
+             {profiles}",
             repository.display()
         );
         package.write("Cargo.toml", &manifest);
