@@ -18,7 +18,6 @@ import (
 func inBubble(tb testing.TB, f func()) {
 	match := func(string, string) (bool, error) { return true, nil }
 	ok := testing.RunTests(match, []testing.InternalTest{{Name: "bubble", F: func(t *testing.T) {
-		tune()
 		synctest.Test(t, func(*testing.T) { f() })
 	}}})
 	if !ok {

@@ -38,7 +38,6 @@ func newHost(in io.Reader, out io.Writer) *host {
 
 // Host serves the protocol until the input ends.
 func Host(t *testing.T, in *os.File, out io.Writer) error {
-	tune()
 	recordErrors()
 	quiet()
 	h := newHost(in, out)
