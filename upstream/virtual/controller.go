@@ -40,9 +40,7 @@ func startController(
 	pods := newPodInformer(client, byNamespace)
 	queueSeries.start(c.observed.allMetrics, t != nil)
 	controller := newController(ctx, client, scales{c}, mapper, newMetricsClient(c), hpas, pods, f)
-	if c.observed.allMetrics {
-		calm(controller)
-	}
+	calm(controller)
 	stopEvents := recordEvents(controller, c.observed)
 	if t != nil {
 		t.takeOver(controller)
