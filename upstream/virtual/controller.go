@@ -48,7 +48,7 @@ func startController(
 		queueSeries.observe(controller)
 	}
 	ownSeries.start(!c.observed.allMetrics)
-	c.observed.paused = nil
+	c.observed.paused = map[string][]entry{}
 	var running sync.WaitGroup
 	running.Go(func() { hpas.Run(ctx.Done()) })
 	running.Go(func() { pods.Run(ctx.Done()) })

@@ -117,26 +117,20 @@ func (o *observed) recordSeries() {
 		return
 	}
 	o.unread = false
-	at := o.entries[len(o.entries)-1].at
-	changes := ownSeries.changes(o.waited)
+	before := len(o.entries)
+	o.entries = ownSeries.changes(o.entries, o.waited)
 	if o.allMetrics {
-		changes = append(changes, queueSeries.before(o.epoch.Add(o.firstUnread)).entries()...)
+		o.entries = queueSeries.before(o.epoch.Add(o.firstUnread)).appendTo(o.entries)
 	}
-	for _, e := range changes {
-		e.at = at
-		o.entries = append(o.entries, e)
+	for i := range o.entries[before:] {
+		o.entries[before+i].at = o.entries[before-1].at
 	}
 }
 
 // pauseSeries is called before the reconcile of an HPA waits, if workers are serialized.
 func (o *observed) pauseSeries(hpa string) {
 	ownSeries.collect()
-	if increases := ownSeries.increases(true); len(increases) > 0 {
-		if o.paused == nil {
-			o.paused = map[string][]entry{}
-		}
-		o.paused[hpa] = append(o.paused[hpa], increases...)
-	}
+	o.paused[hpa] = ownSeries.increases(o.paused[hpa], true)
 }
 
 // recordSeriesOf records the changes of the controller's own metrics in the reconcile of an HPA that
@@ -144,11 +138,11 @@ func (o *observed) pauseSeries(hpa string) {
 func (o *observed) recordSeriesOf(hpa string, ofQueue queueCounts) {
 	var changes []entry
 	if ownSeries.ended() {
-		changes = append(o.paused[hpa], ownSeries.changes(true)...)
+		changes = ownSeries.changes(o.paused[hpa], true)
 		delete(o.paused, hpa)
 	}
 	if o.allMetrics {
-		changes = append(changes, ofQueue.entries()...)
+		changes = ofQueue.appendTo(changes)
 	}
 	slices.SortStableFunc(changes, func(a, b entry) int { return cmp.Compare(a.metric, b.metric) })
 	for i, e := range changes {

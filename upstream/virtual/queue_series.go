@@ -211,8 +211,8 @@ func (s *workQueueSeries) worked(duration int64) {
 	s.done = true
 }
 
-// entries returns an entry for each series that has changed, in order of their names.
-func (c queueCounts) entries() (entries []entry) {
+// appendTo appends an entry for each series that has changed, in order of their names.
+func (c queueCounts) appendTo(entries []entry) []entry {
 	add := func(series string, amount, unit int64) {
 		if amount != 0 {
 			entries = append(entries, increase(series, float64(amount)/float64(unit)))

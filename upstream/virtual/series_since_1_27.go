@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -35,11 +36,10 @@ var ownSeries = controllerSeries{
 
 type controllerSeries struct {
 	collectors []prometheus.Collector
-	known      map[prometheus.Metric]*oneSeries
+	found      map[prometheus.Metric]bool
+	known      []*oneSeries
 	collected  chan prometheus.Metric
-	out        dto.Metric
 	changed    []*oneSeries
-	entries    []entry
 	sampled    bool // not each change of a histogram is reported
 }
 
@@ -49,8 +49,8 @@ type oneSeries struct {
 	// sum, the count and the buckets of a histogram are series of their own.
 	name, labels, series string
 	sum, count           string
-	metric               prometheus.Metric
 	kind                 seriesKind
+	values               values
 	// of a histogram: its sum, its count and its buckets
 	last, now float64
 	nowCount  uint64
@@ -86,7 +86,7 @@ func (s *controllerSeries) start(sampled bool) {
 			metric.Set(0)
 		}
 	}
-	s.known = map[prometheus.Metric]*oneSeries{}
+	s.found, s.known = map[prometheus.Metric]bool{}, nil
 }
 
 // find finds the collectors of the controller's metrics. The controller registers them when it
@@ -121,14 +121,15 @@ func (s *controllerSeries) collect() {
 	for _, collector := range s.collectors {
 		collector.Collect(s.collected)
 		for len(s.collected) > 0 {
-			metric := <-s.collected
-			one := s.known[metric]
-			if one == nil {
-				one = s.add(metric)
+			if metric := <-s.collected; !s.found[metric] {
+				s.found[metric] = true
+				s.known = append(s.known, newSeries(metric))
 			}
-			if one.kind != histogram {
-				s.read(one)
-			}
+		}
+	}
+	for _, one := range s.known {
+		if one.kind != histogram {
+			one.now = one.values.value()
 		}
 	}
 }
@@ -140,32 +141,35 @@ func nameOf(metric prometheus.Metric, subsystem string) string {
 	return name
 }
 
-func (s *controllerSeries) add(metric prometheus.Metric) *oneSeries {
-	one := &oneSeries{metric: metric, name: nameOf(metric, subsystem)}
-	s.read(one)
+func newSeries(metric prometheus.Metric) *oneSeries {
+	one := &oneSeries{name: nameOf(metric, subsystem)}
+	var out dto.Metric
+	if err := metric.Write(&out); err != nil {
+		panic(err)
+	}
 	switch {
-	case s.out.Histogram != nil:
+	case out.Histogram != nil:
 		one.kind = histogram
-		one.buckets = make([]bucket, len(s.out.Histogram.Bucket)+1)
-	case s.out.Gauge != nil:
+		one.buckets = make([]bucket, len(out.Histogram.Bucket)+1)
+	case out.Gauge != nil:
 		one.kind = gauge
 	}
-	labels := make([]string, len(s.out.Label), len(s.out.Label)+1)
-	for i, label := range s.out.Label {
+	one.values = valuesOf(metric, one.kind)
+	labels := make([]string, len(out.Label), len(out.Label)+1)
+	for i, label := range out.Label {
 		labels[i] = label.GetName() + "=" + label.GetValue()
 	}
 	one.labels = joined(labels)
 	for i := range one.buckets {
 		bound := math.Inf(1)
-		if i < len(s.out.Histogram.Bucket) {
-			bound = s.out.Histogram.Bucket[i].GetUpperBound()
+		if i < len(out.Histogram.Bucket) {
+			bound = out.Histogram.Bucket[i].GetUpperBound()
 		}
 		le := "le=" + strconv.FormatFloat(bound, 'g', -1, 64)
 		one.buckets[i].series = one.name + "_bucket" + joined(append(slices.Clone(labels), le))
 	}
 	one.series = one.name + one.labels
 	one.sum, one.count = one.name+"_sum"+one.labels, one.name+"_count"+one.labels
-	s.known[metric] = one
 	return one
 }
 
@@ -178,32 +182,16 @@ func joined(labels []string) string {
 	return "{" + strings.Join(labels, ",") + "}"
 }
 
-func (s *controllerSeries) read(one *oneSeries) {
-	s.out.Counter, s.out.Gauge, s.out.Histogram = nil, nil, nil
-	if err := one.metric.Write(&s.out); err != nil {
-		panic(err)
-	}
-	switch {
-	case s.out.Counter != nil:
-		one.now = s.out.Counter.GetValue()
-	case s.out.Gauge != nil:
-		one.now = s.out.Gauge.GetValue()
-	case s.out.Histogram != nil:
-		one.now, one.nowCount = s.out.Histogram.GetSampleSum(), s.out.Histogram.GetSampleCount()
-		one.readBuckets(s.out.Histogram)
-	}
-}
-
-// readBuckets reads the numbers of observations, which Prometheus reports cumulatively. The last bucket
-// is not among those of the histogram. Nothing is read before add has made the buckets.
-func (one *oneSeries) readBuckets(histogram *dto.Histogram) {
-	var below uint64
-	for i := range one.buckets {
-		upTo := histogram.GetSampleCount()
-		if i < len(histogram.Bucket) {
-			upTo = histogram.Bucket[i].GetCumulativeCount()
-		}
-		one.buckets[i].now, below = upTo-below, upTo
+// readHistogram reads the sum of a histogram, the number of its observations, and those of each
+// bucket. The last bucket is not among those of the histogram.
+func (one *oneSeries) readHistogram() {
+	counts, count := one.values.observations()
+	one.now, one.nowCount = float(counts.sum), count
+	last := &one.buckets[len(counts.buckets)]
+	last.now = count
+	for i := range counts.buckets {
+		one.buckets[i].now = atomic.LoadUint64(&counts.buckets[i])
+		last.now -= one.buckets[i].now
 	}
 }
 
@@ -218,14 +206,15 @@ func (s *controllerSeries) ended() bool {
 	return false
 }
 
-// changes returns an entry for each series that has changed since the series were last reported: the
+// changes appends an entry for each series that has changed since the series were last reported: the
 // increase of a counter, or the value of a gauge. They are in order of their names. Of a histogram,
 // the sum, the number of observations and each bucket are series. The number of observations is
 // returned only if it is not the value of the counter with the same labels, and then as the difference.
 // Of each bucket except the lowest one, the increase that is not in a lower bucket is returned. collect
 // or ended precedes the call. waited says whether time has passed in the reconcile.
-func (s *controllerSeries) changes(waited bool) []entry {
-	entries := s.increases(waited)
+func (s *controllerSeries) changes(entries []entry, waited bool) []entry {
+	before := len(entries)
+	entries = s.increases(entries, waited)
 	for _, one := range s.known {
 		if one.kind == gauge && (one.now != one.last || !one.reported && one.labels != "") {
 			value := entry{kind: metricValue, metric: one.series, amount: one.now}
@@ -233,18 +222,16 @@ func (s *controllerSeries) changes(waited bool) []entry {
 			one.last, one.reported = one.now, true
 		}
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.metric, b.metric) })
+	slices.SortFunc(entries[before:], func(a, b entry) int { return cmp.Compare(a.metric, b.metric) })
 	return entries
 }
 
-// increases returns the entries of counters and histograms among the changes, in any order.
+// increases appends the entries of counters and histograms among the changes, in any order.
 //
-// Reading a histogram allocates each of its buckets, and takes longer than all else here. If series
-// are sampled and no time has passed, a histogram is read only in the first two reconciles that
-// change the counter with its labels, and in each sixteenth. A number of observations that differs
-// is then reported.
-func (s *controllerSeries) increases(waited bool) []entry {
-	entries := s.entries[:0]
+// If series are sampled and no time has passed, a histogram is read only in the first two reconciles
+// that change the counter with its labels, and in each sixteenth. A number of observations that
+// differs is then reported.
+func (s *controllerSeries) increases(entries []entry, waited bool) []entry {
 	s.changed = s.changed[:0]
 	for _, one := range s.known {
 		if one.kind == counter && one.now != one.last {
@@ -263,7 +250,7 @@ func (s *controllerSeries) increases(waited bool) []entry {
 		if s.sampled && !waited && like.now > 2 && math.Mod(like.now, 16) != 0 {
 			continue
 		}
-		s.read(one)
+		one.readHistogram()
 		if observed := float64(one.nowCount); observed != like.now {
 			entries = append(entries, increase(one.count, observed-like.now))
 		}
@@ -285,6 +272,5 @@ func (s *controllerSeries) increases(waited bool) []entry {
 		entries = append(entries, increase(one.series, one.now-one.last))
 		one.last = one.now
 	}
-	s.entries = entries
 	return entries
 }

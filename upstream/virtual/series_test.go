@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	dto "github.com/prometheus/client_model/go"
 )
 
 // increases are the increases of counters in a log, by series; gauges depend on the release.
@@ -61,6 +63,41 @@ func TestHistogramsCountLikeCounters(t *testing.T) {
 		}
 		if got := len(increases(log)); got != 2*20 {
 			t.Errorf("got %d increases in 20 reconciles", got)
+		}
+	})
+}
+
+// Values are read where client_golang keeps them. Its Write reports the same ones.
+func TestValuesAreThoseThatAreWritten(t *testing.T) {
+	scenario(t, 3, "1", func(s *session) {
+		mustStep(t, s, 100*second, change{faults: &faults{slowMetrics: 2 * second}})
+		ownSeries.collect()
+		for range 2 { // Write exchanges the two sets of counts of a histogram.
+			for metric := range ownSeries.found {
+				var out dto.Metric
+				if err := metric.Write(&out); err != nil {
+					t.Fatal(err)
+				}
+				one := newSeries(metric)
+				if one.kind != histogram {
+					written := out.Counter.GetValue() + out.Gauge.GetValue()
+					if got := one.values.value(); got != written {
+						t.Errorf("%s is %v, not %v", one.series, got, written)
+					}
+					continue
+				}
+				one.readHistogram()
+				written := out.Histogram
+				if one.now != written.GetSampleSum() || one.nowCount != written.GetSampleCount() {
+					t.Errorf("%s is %v, %d", one.series, one.now, one.nowCount)
+				}
+				below := uint64(0)
+				for i, bucket := range written.Bucket {
+					if below += one.buckets[i].now; below != bucket.GetCumulativeCount() {
+						t.Errorf("%s: %d, not %d", one.buckets[i].series, below, bucket.GetCumulativeCount())
+					}
+				}
+			}
 		}
 	})
 }
