@@ -19,8 +19,8 @@ var ownSeries controllerSeries
 
 type controllerSeries struct{}
 
-func (controllerSeries) start(bool)                                {}
-func (controllerSeries) collect()                                  {}
-func (controllerSeries) ended() bool                               { return false }
-func (controllerSeries) changes(entries []entry, _ bool) []entry   { return entries }
-func (controllerSeries) increases(entries []entry, _ bool) []entry { return entries }
+func (controllerSeries) start()                            {}
+func (controllerSeries) collect()                          {}
+func (controllerSeries) ended() bool                       { return false }
+func (controllerSeries) changes(entries []entry) []entry   { return entries }
+func (controllerSeries) increases(entries []entry) []entry { return entries }

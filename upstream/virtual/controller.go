@@ -47,7 +47,7 @@ func startController(
 	} else if c.observed.allMetrics && readQueue != nil {
 		queueSeries.observe(controller)
 	}
-	ownSeries.start(!c.observed.allMetrics)
+	ownSeries.start()
 	c.observed.paused = map[string][]entry{}
 	var running sync.WaitGroup
 	running.Go(func() { hpas.Run(ctx.Done()) })

@@ -70,21 +70,19 @@ type sentEvent struct {
 // observed collects the controller's actions. The controller's workers call the clients; events are
 // recorded and sent on goroutines of the broadcaster.
 type observed struct {
-	mu      sync.Mutex
-	byTurns bool // events are recorded before the next reconcile begins
-	// The metrics of the work queue are observed, and histograms in each reconcile.
-	allMetrics bool
+	mu         sync.Mutex
+	byTurns    bool // events are recorded before the next reconcile begins
+	allMetrics bool // the metrics of the work queue are observed
 	// Called after each request and each error, if workers are serialized.
 	requested func(entryKind)
 	epoch     time.Time
 	entries   []entry
 	events    int // entries of events, as recorded or sent
-	// Whether there are entries since the controller's metrics were last read, the time of the first
-	// one, and whether time has passed between them; and, if workers are serialized, the changes of
-	// metrics by reconciles in progress.
-	unread, waited bool
-	firstUnread    time.Duration
-	paused         map[string][]entry
+	// Whether there are entries since the controller's metrics were last read, and the time of the
+	// first one; and, if workers are serialized, the changes of metrics by reconciles in progress.
+	unread      bool
+	firstUnread time.Duration
+	paused      map[string][]entry
 }
 
 func (o *observed) record(e entry) {
@@ -100,8 +98,6 @@ func (o *observed) record(e entry) {
 	if !o.unread {
 		o.firstUnread = e.at
 	}
-	later := len(o.entries) > 0 && o.entries[len(o.entries)-1].at != e.at
-	o.waited = o.unread && (o.waited || later)
 	o.entries = append(o.entries, e)
 	o.unread = true
 	o.mu.Unlock()
@@ -118,7 +114,7 @@ func (o *observed) recordSeries() {
 	}
 	o.unread = false
 	before := len(o.entries)
-	o.entries = ownSeries.changes(o.entries, o.waited)
+	o.entries = ownSeries.changes(o.entries)
 	if o.allMetrics {
 		o.entries = queueSeries.before(o.epoch.Add(o.firstUnread)).appendTo(o.entries)
 	}
@@ -130,7 +126,7 @@ func (o *observed) recordSeries() {
 // pauseSeries is called before the reconcile of an HPA waits, if workers are serialized.
 func (o *observed) pauseSeries(hpa string) {
 	ownSeries.collect()
-	o.paused[hpa] = ownSeries.increases(o.paused[hpa], true)
+	o.paused[hpa] = ownSeries.increases(o.paused[hpa])
 }
 
 // recordSeriesOf records the changes of the controller's own metrics in the reconcile of an HPA that
@@ -138,7 +134,7 @@ func (o *observed) pauseSeries(hpa string) {
 func (o *observed) recordSeriesOf(hpa string, ofQueue queueCounts) {
 	var changes []entry
 	if ownSeries.ended() {
-		changes = ownSeries.changes(o.paused[hpa], true)
+		changes = ownSeries.changes(o.paused[hpa])
 		delete(o.paused, hpa)
 	}
 	if o.allMetrics {

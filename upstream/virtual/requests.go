@@ -21,8 +21,7 @@ type openRequest struct {
 	withoutScale        []target // known kinds without a scale
 	turns               bool     // several reconciles may be due, or in progress, at the same time
 	sentEvents          bool     // requests that write events are observed
-	// The metrics of the work queue are observed, and histograms in each reconcile.
-	allMetrics bool
+	allMetrics          bool     // the metrics of the work queue are observed
 }
 
 // flags are the flags of the kube-controller-manager that concern the HPA controller.

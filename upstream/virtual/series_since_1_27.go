@@ -40,7 +40,6 @@ type controllerSeries struct {
 	known      []*oneSeries
 	collected  chan prometheus.Metric
 	changed    []*oneSeries
-	sampled    bool // not each change of a histogram is reported
 }
 
 // oneSeries is a series with its value when the series were last reported.
@@ -74,8 +73,7 @@ const (
 )
 
 // start makes all series begin anew, as in a new process.
-func (s *controllerSeries) start(sampled bool) {
-	s.sampled = sampled
+func (s *controllerSeries) start() {
 	// Finds nothing until the first controller has run.
 	s.find()
 	for _, collector := range s.collectors {
@@ -209,12 +207,12 @@ func (s *controllerSeries) ended() bool {
 // changes appends an entry for each series that has changed since the series were last reported: the
 // increase of a counter, or the value of a gauge. They are in order of their names. Of a histogram,
 // the sum, the number of observations and each bucket are series. The number of observations is
-// returned only if it is not the value of the counter with the same labels, and then as the difference.
-// Of each bucket except the lowest one, the increase that is not in a lower bucket is returned. collect
-// or ended precedes the call. waited says whether time has passed in the reconcile.
-func (s *controllerSeries) changes(entries []entry, waited bool) []entry {
+// appended only if it is not the value of the counter with the same labels, and then as the difference.
+// Of each bucket except the lowest one, the increase that is not in a lower bucket is appended. collect
+// or ended precedes the call.
+func (s *controllerSeries) changes(entries []entry) []entry {
 	before := len(entries)
-	entries = s.increases(entries, waited)
+	entries = s.increases(entries)
 	for _, one := range s.known {
 		if one.kind == gauge && (one.now != one.last || !one.reported && one.labels != "") {
 			value := entry{kind: metricValue, metric: one.series, amount: one.now}
@@ -227,11 +225,7 @@ func (s *controllerSeries) changes(entries []entry, waited bool) []entry {
 }
 
 // increases appends the entries of counters and histograms among the changes, in any order.
-//
-// If series are sampled and no time has passed, a histogram is read only in the first two reconciles
-// that change the counter with its labels, and in each sixteenth. A number of observations that
-// differs is then reported.
-func (s *controllerSeries) increases(entries []entry, waited bool) []entry {
+func (s *controllerSeries) increases(entries []entry) []entry {
 	s.changed = s.changed[:0]
 	for _, one := range s.known {
 		if one.kind == counter && one.now != one.last {
@@ -247,9 +241,6 @@ func (s *controllerSeries) increases(entries []entry, waited bool) []entry {
 			continue
 		}
 		like := s.changed[counted]
-		if s.sampled && !waited && like.now > 2 && math.Mod(like.now, 16) != 0 {
-			continue
-		}
 		one.readHistogram()
 		if observed := float64(one.nowCount); observed != like.now {
 			entries = append(entries, increase(one.count, observed-like.now))
