@@ -3,6 +3,7 @@ package virtual
 import (
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -190,10 +191,12 @@ func (s *workQueueSeries) ended() bool {
 func (s *workQueueSeries) before(end time.Time) (found queueCounts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.changes) > 0 && !s.changes[0].begin.After(end) {
-		found = s.changes[0].queueCounts
-		s.changes = s.changes[1:]
+	begun := 0
+	for begun < len(s.changes) && !s.changes[begun].begin.After(end) {
+		found = s.changes[begun].queueCounts
+		begun++
 	}
+	s.changes = slices.Delete(s.changes, 0, begun)
 	return found
 }
 

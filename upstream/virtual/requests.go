@@ -235,7 +235,7 @@ func (r *reader) step() *stepRequest {
 	r.object(func(key string) {
 		switch key {
 		case "apply":
-			r.array(func() { q.apply = append(q.apply, r.change()) })
+			q.apply = r.changes()
 		case "during":
 			r.array(func() { q.during = append(q.during, r.during()) })
 		case "until":
@@ -270,7 +270,7 @@ func (r *reader) during() duringRequest {
 			d.after = kind
 		},
 		"number": func() { d.number = int(r.int32()) },
-		"apply":  func() { r.array(func() { d.apply = append(d.apply, r.change()) }) },
+		"apply":  func() { d.apply = r.changes() },
 	})
 	if d.number < 1 {
 		r.fail("during: number must be positive")
@@ -285,8 +285,8 @@ func (r *reader) inNamespace() *inNamespace {
 		case "namespace":
 			in.namespace = r.str()
 		case "change":
-			c := r.change()
-			in.change = &c
+			in.change = &change{}
+			r.change(in.change)
 		default:
 			r.unknown(key)
 		}
@@ -297,15 +297,22 @@ func (r *reader) inNamespace() *inNamespace {
 	return in
 }
 
-func (r *reader) change() change {
-	var c change
+func (r *reader) changes() (list []change) {
+	r.array(func() {
+		list = append(list, change{})
+		r.change(&list[len(list)-1])
+	})
+	return list
+}
+
+func (r *reader) change(c *change) {
 	if r.peek() == '"' {
 		if name := r.str(); name == "restartController" {
 			c.restart = true
 		} else {
 			r.unknown(name)
 		}
-		return c
+		return
 	}
 	r.object(func(key string) {
 		switch key {
@@ -350,7 +357,6 @@ func (r *reader) change() change {
 			r.unknown(key)
 		}
 	})
-	return c
 }
 
 // fields is object with a table, for code whose speed does not matter.

@@ -162,7 +162,7 @@ func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err er
 			settle()
 		} else if err := s.cluster.apply(change); err != nil {
 			return nil, nil, err
-		} else if i+1 == len(q.apply) || change.podsChange() {
+		} else if change.podsChange() {
 			settle()
 		}
 	}
