@@ -783,6 +783,26 @@ fn the_reasons_of_the_updater_are_shown() {
     assert!(change("created").get("why").is_none(), "{}", change("created"));
 }
 
+/// While the target of a VPA is deleted, its pods stay as they are, and new ones have the requests of
+/// the template.
+#[test]
+fn a_vpa_without_its_target_changes_no_pods() {
+    let fixture = "fixtures/hpa-and-vpa/two-pods-are-replaced-one-at-a-time.yaml";
+    let text = fs::read_to_string(support::repository().join(fixture)).expect("a fixture");
+    let (scenario, _) = text.split_once("\nexpect:").expect("expectations");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("scenario.yaml");
+    let changes = |deleted: &str| {
+        let timeline = format!("timeline:\n{deleted}  - {{at: 5m, podsDeleted: \"0-9\"}}\n");
+        fs::write(&file, format!("{scenario}\n{timeline}")).expect("a file can be written");
+        let path = file.to_str().expect("a path in UTF-8");
+        let lines = json(&kube_lockstep(&["predict", path, "--format", "json"]).assert().code(0));
+        lines.iter().filter(|line| line.get("pod").is_some()).count()
+    };
+    assert!(changes("") > 4);
+    assert_eq!(changes("  - {at: 90s, targetDeleted: {orphan: true}}\n"), 0);
+}
+
 /// Reports of a scenario with an HPA and a VPA name both releases.
 #[test]
 fn a_run_with_a_vpa_with_an_hpa_names_both_releases() {

@@ -162,6 +162,10 @@ impl AppliedVpa {
 impl WorldSimulation {
     /// Gives a new pod the recommended requests, if the VPA's mode permits it.
     pub(super) fn admit(&mut self, ordinal: u32, pod: &mut SimPod) {
+        // Upstream: pkg/admission-controller/resource/vpa/matcher.go, GetMatchingVPA
+        if self.is_target_deleted() {
+            return;
+        }
         let spec = self.templates.spec_of(pod).clone();
         let group = self.group_of(pod.revision);
         let Some(applied) = &mut self.vpa else { return };
@@ -227,6 +231,10 @@ impl WorldSimulation {
         }
         applied.due = now + applied.with.updater.updater_interval;
         let Some(vpa) = applied.vpa.clone() else { return };
+        // Upstream: pkg/updater/logic/updater.go, RunOnce
+        if self.is_target_deleted() {
+            return;
+        }
         let (pods, replicas) = (self.live_pods(), self.configured_replicas());
         let made = VpaDecision::Update(Vec::new());
         let mut decision = PodDecision { at: now, vpa, pods, replicas, made };
