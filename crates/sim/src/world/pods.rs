@@ -36,7 +36,7 @@ pub(super) struct SimPod {
     /// The final phase: Failed or Succeeded.
     pub ended: Option<PodPhase>,
     pub deletion: Option<Deletion>,
-    /// True if the workload of the pod was deleted.
+    /// True if the pod was Terminating when its workload was created again. It is not counted.
     pub(super) orphan: bool,
     /// True if the object no longer exists; only its stale sample remains.
     pub deleted: bool,

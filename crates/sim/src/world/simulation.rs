@@ -563,12 +563,11 @@ impl WorldSimulation {
 
     /// Lets the workload's controller act; its actions may take effect immediately.
     pub(super) fn act_and_follow(&mut self) {
-        if self.is_target_deleted() && !self.has_replica_set() {
-            return self.follow();
-        }
-        if self.update.is_some() {
-            self.act_in_update();
-            return;
+        match (self.is_target_deleted(), self.update.is_some()) {
+            (true, _) if self.scenario.workload.kind != "Deployment" => return self.follow(),
+            (true, true) => return self.act_in_orphaned_update(),
+            (false, true) => return self.act_in_update(),
+            (_, false) => {}
         }
         let desired = self.desired();
         if self.active > desired {
@@ -707,12 +706,6 @@ impl WorldSimulation {
         self.disturbances().any(|action| matches!(action, Action::TargetDeleted(_)))
     }
 
-    /// Returns true if a ReplicaSet replaces the pods of a Deployment that was deleted without
-    /// them. In a rolling update, pods have several ReplicaSets, which nothing scales any more.
-    fn has_replica_set(&self) -> bool {
-        self.scenario.workload.kind == "Deployment" && self.update.is_none()
-    }
-
     /// Deletes all pods of the target, including completed ones, with the target.
     fn delete_pods_of_target(&mut self) {
         self.replicas[0] = 0;
@@ -720,16 +713,16 @@ impl WorldSimulation {
         let (now, termination) = (self.now, self.scenario.workload.termination);
         let ordinals: Vec<u32> = self.pods.keys().copied().collect();
         for ordinal in ordinals {
-            self.change(ordinal, |pod| {
-                pod.orphan = true;
-                pod.delete(now, termination);
-            });
+            self.change(ordinal, |pod| pod.delete(now, termination));
         }
     }
 
     /// Creates the target again, unless another action keeps it deleted.
     fn create_target(&mut self) {
         if !self.is_target_deleted() {
+            // The new workload does not adopt Terminating pods.
+            let leaving = self.pods.values_mut().filter(|pod| pod.deletion.is_some());
+            leaving.for_each(|pod| pod.orphan = true);
             self.write_replicas(0, self.scenario.workload.replicas, Writer::User);
         }
     }

@@ -70,6 +70,18 @@ impl WorldSimulation {
         }
     }
 
+    /// The ReplicaSets of a deleted Deployment replace their pods, but nothing scales them.
+    pub(super) fn act_in_orphaned_update(&mut self) {
+        while let Some(Update::Rolling(rollout)) = self.update.take() {
+            let acted = self.fit(&rollout);
+            self.update = Some(Update::Rolling(rollout));
+            self.follow();
+            if !acted {
+                return;
+            }
+        }
+    }
+
     /// The available pods of each revision.
     fn available(&self, rollout: &Rollout) -> Vec<Pods> {
         let mut pods = vec![Pods::default(); rollout.replica_sets.len()];

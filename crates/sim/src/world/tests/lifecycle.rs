@@ -88,9 +88,9 @@ fn a_recreated_target_has_its_initial_state() {
 }
 
 #[test]
-fn orphans_of_a_deleted_deployment_are_replaced_until_it_has_its_initial_replicas_again() {
+fn only_a_deployment_replaces_orphans_before_it_is_created_again() {
     for (kind, replaced) in
-        [("Deployment", vec!["web-1", "web-2", "web-3"]), ("Job", vec!["web-1", "web-2"])]
+        [("Deployment", vec!["web-1", "web-2", "web-3"]), ("StatefulSet", vec!["web-1", "web-2"])]
     {
         let mut run = Run::new(&scenario(3, |s| {
             s.workload.kind = kind.to_owned();

@@ -221,9 +221,16 @@ impl<'a> Simple<'a> {
     }
 
     fn act(&mut self, now: i64) {
-        let is_of_replica_set =
-            self.scenario.workload.kind == "Deployment" && self.update.is_none();
-        if !self.deletions.is_empty() && !is_of_replica_set {
+        if !self.deletions.is_empty() {
+            if self.scenario.workload.kind == "Deployment" {
+                match self.update.as_ref().map(|rollout| rollout.replica_sets.clone()) {
+                    Some(sets) => {
+                        sets.iter().for_each(|set| self.fit(set.desired, Some(set.revision), now))
+                    }
+                    None => self.fit(self.desired(), None, now),
+                }
+                self.update_derived(now);
+            }
             return;
         }
         while let Some(mut rollout) = self.update.take() {
