@@ -62,11 +62,11 @@ type queueChanges struct {
 // provider per process.
 func (s *workQueueSeries) provide() { workqueue.SetProvider(queueMetrics{}) }
 
-// calm removes timers without an observable effect from the queue of a new controller, because in
-// virtual time they would take much of the time of a reconcile every 15 seconds.
+// calm stops or slows down timers of a new controller's queue that have no observable effect. In
+// virtual time, they fire many times between two reconciles, and would take much of the processor time.
 //
-// The queue checks every ten seconds whether a delayed key is due; its timer for the first of these
-// keys is exact here. It updates the gauges of unfinished work, which are not observed, once per hour
+// The heartbeat, a check for delayed keys every ten seconds, is stopped: the timer of the queue for
+// the first of these keys is exact here. The queue updates the gauges of unfinished work, which are not observed, once per hour
 // instead of twice per second. That period has an effect because the goroutine that reads it has not
 // run yet; it must end before a session does, at its next tick.
 func calm(controller any) {

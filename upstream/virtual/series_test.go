@@ -67,7 +67,7 @@ func TestHistogramsCountLikeCounters(t *testing.T) {
 	})
 }
 
-// Values are read where client_golang keeps them. Its Write reports the same ones.
+// Values are read where client_golang keeps them. Its Write reports the same values.
 func TestValuesAreThoseThatAreWritten(t *testing.T) {
 	scenario(t, 3, "1", func(s *session) {
 		mustStep(t, s, 100*second, change{faults: &faults{slowMetrics: 2 * second}})

@@ -136,7 +136,8 @@ func (s *session) pass(span time.Duration) {
 //
 // Each write of an HPA and each restart is applied while all goroutines are blocked, and takes full
 // effect before the next change. A reconcile that it causes therefore sees the earlier changes of
-// the list, and none of the later ones.
+// the list, and none of the later ones. New metrics, scales, templates and faults wake no goroutine,
+// so there is nothing to wait for after them.
 func (s *session) step(q *stepRequest) (answers []apiAnswer, log []entry, err error) {
 	s.observed.reset()
 	s.answers, s.failed, s.during = nil, nil, q.during

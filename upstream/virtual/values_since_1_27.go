@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// values are the numbers of a metric where client_golang keeps them. Its Write copies each of them to
-// objects of their own, which takes an eighth of the time of a reconcile.
+// values are the numbers of a metric where client_golang keeps them. Its Write copies each number to an
+// object of its own, which would take an eighth of the time of a reconcile.
 type values struct {
 	// of a counter or a gauge: the bits of a floating-point number and, of a counter, the integer that
 	// is added to it
 	bits, whole *uint64
-	// of a histogram: the number of observations that have begun, with countsInUse in its highest bit;
-	// Write adds these counts to the other ones, which are in use afterwards
+	// of a histogram: the number of observations that have begun; its highest bit is the index of the
+	// counts in use. Write moves these counts to the other set, which is then in use
 	begun  *uint64
 	counts [2]histogramCounts
 }
@@ -28,6 +28,7 @@ type histogramCounts struct {
 	buckets []uint64
 }
 
+// countsInUse is the position of that bit.
 const countsInUse = 63
 
 func valuesOf(metric prometheus.Metric, kind seriesKind) (v values) {

@@ -84,7 +84,7 @@ impl Fuzzed for Hpa {
         let mut scenario = generate::scenario(plan.seed, index, plan.release, &plan.areas);
         // They take a fifth of the time.
         scenario.observed.sent_events = index.is_multiple_of(2);
-        // They cost most, and a process that has observed them is replaced: hence whole blocks.
+        // A process that has observed them is replaced: hence whole blocks.
         scenario.observed.all_metrics = (index / ALL_METRICS_BLOCK).is_multiple_of(16);
         scenario
     }

@@ -187,9 +187,9 @@ pub enum Action {
     /// The pod template changes: all pods are replaced, a few at a time.
     #[schemars(extend("for" = false))]
     RollingUpdate(RollingUpdate),
-    /// The workload is deleted, with its pods unless `orphan` is true. When the action ends, the
-    /// workload is created again with its initial replicas. Until then, actions on it have no
-    /// effect.
+    /// The workload is deleted, and so are its pods, unless `orphan` is true. When the action ends,
+    /// the workload is created again with its initial replicas. Until then, `scale` and
+    /// `rollingUpdate` have no effect on it.
     TargetDeleted(TargetDeletion),
     /// The target is scaled to this number of replicas, as by `kubectl scale`.
     #[schemars(extend("for" = false))]
@@ -501,8 +501,8 @@ pub struct Empty {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "{} or {orphan: true}")]
 pub struct TargetDeletion {
-    /// If true, the pods stay, as after `kubectl delete --cascade=orphan`. Pods of a Deployment are
-    /// still replaced, by its ReplicaSets. Default false.
+    /// If true, the pods stay, as after `kubectl delete --cascade=orphan`. The ReplicaSets of a
+    /// Deployment still replace their pods. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orphan: Option<bool>,
 }

@@ -103,7 +103,7 @@ pub struct Scenario {
 pub struct Observed {
     /// The requests that send events.
     pub sent_events: bool,
-    /// The metrics of the work queue, and histograms in each reconcile.
+    /// The metrics of the work queue.
     pub all_metrics: bool,
 }
 

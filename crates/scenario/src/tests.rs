@@ -331,6 +331,16 @@ until: 5m
 "#;
 
 /// The notes of a scenario with a VPA, with their lines.
+#[test]
+fn a_deleted_target_has_a_note_unless_the_file_says_if_its_pods_stay() {
+    let notes = |deletion: &str| {
+        notes_of_vpa(&format!("{VPA}timeline: [{{at: 1m, for: 1m, targetDeleted: {deletion}}}]\n"))
+    };
+    assert!(notes("{}").contains("also deletes the pods"), "{}", notes("{}"));
+    assert!(!notes("{orphan: true}").contains("also deletes"));
+    assert!(!notes("{orphan: false}").contains("also deletes"));
+}
+
 fn notes_of_vpa(text: &str) -> String {
     let notes = match parse_any("test.yaml", text, &no_files) {
         Ok(AnyScenario::Vpa(scenario)) => scenario.notes,

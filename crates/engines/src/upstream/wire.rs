@@ -46,9 +46,8 @@ pub struct Open<'a> {
     /// True if `log` has to contain the requests that write events (`sendEvent`).
     #[schemars(default)]
     sent_events: bool,
-    /// True if `log` has to contain the metrics of the work queue, and the number of observations
-    /// of a histogram must be checked in each reconcile. Only sent to engines that speak version 4
-    /// of the protocol.
+    /// True if `log` has to contain the metrics of the work queue. Only sent to engines that speak
+    /// version 4 of the protocol.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     all_metrics: bool,

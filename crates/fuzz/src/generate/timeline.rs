@@ -171,7 +171,7 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
     events
 }
 
-/// The deletion of the workload, usually with its pods.
+/// Draws the deletion of the workload, usually with its pods.
 pub(super) fn deletion_of_target(draft: &mut Draft) -> Action {
     let orphan = draft.dice.percent(25).then_some(true);
     Action::TargetDeleted(TargetDeletion { orphan })

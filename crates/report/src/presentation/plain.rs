@@ -87,10 +87,10 @@ pub(super) fn action(action: &Action) -> String {
             "rolling update of all pods".to_owned()
         }
         Action::RollingUpdate(_) => "rolling update of all pods, with other containers".to_owned(),
-        Action::TargetDeleted(deletion) if deletion.keeps_pods() => {
-            "the target is deleted without its pods".to_owned()
+        Action::TargetDeleted(deletion) => {
+            let rest = if deletion.keeps_pods() { ", but not its pods" } else { "" };
+            format!("the target is deleted{rest}")
         }
-        Action::TargetDeleted(_) => "the target is deleted".to_owned(),
         Action::Scale(replicas) => {
             format!("the target is scaled to {}", counted(*replicas as usize, "replica"))
         }

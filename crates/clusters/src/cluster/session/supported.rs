@@ -94,7 +94,7 @@ fn unsupported_action(scenario: &Scenario) -> Option<String> {
         Action::RollingUpdate(_) => {
             Some("the workload controller sets the order of a rolling update")
         }
-        Action::TargetDeleted(_) => Some("deleting the target also deletes its pods"),
+        Action::TargetDeleted(_) => Some("the target can't be deleted and created again"),
         Action::Scale(replicas) if *replicas > MAX_PODS => Some("too many pods"),
         Action::PodsFailed(_) | Action::PodsSucceeded(_) if !workload.rules.replaces_ended => {
             Some("the workload controller replaces pods that have ended")

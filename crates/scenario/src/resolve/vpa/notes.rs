@@ -147,8 +147,9 @@ fn on_deleted_target(file: &ScenarioFile, at: At<'_>) -> Option<Diagnostic> {
     };
     let index = file.timeline.iter().position(is_open)?;
     Some(at.key("timeline").index(index).note(
-        "`targetDeleted` also deletes the pods, and the workload is created again with its initial \
-         replicas: to keep the pods, use `targetDeleted: {orphan: true}`",
+        "`targetDeleted` also deletes the pods: to keep them, use `targetDeleted: {orphan: true}`. \
+         In both cases, `scale` has no effect until the workload is created again, with its \
+         initial replicas",
     ))
 }
 
@@ -160,8 +161,8 @@ fn on_exceptions(file: &ScenarioFile, at: At<'_>) -> Option<Diagnostic> {
     let index = file.metrics.resources.iter().position(is_exception)?;
     let at = at.key("metrics").key("resource").index(index).key("pods");
     Some(at.note(
-        "the exceptions apply to all containers: each value is the usage of the first container, \
-         and the others use nothing",
+        "in the pods of an exception, the first container uses the value, and the other \
+         containers use nothing",
     ))
 }
 
