@@ -30,7 +30,7 @@ use kube_autoscaler_models::flags::{FeatureGates, Flag, Flags, Gate};
 use kube_autoscaler_models::rules::{Dependent, Release, Rules, Windows};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::{Metrics, Observed, PodSet, ReleaseRange};
+use kube_lockstep_scenario::resolved::{Action, Metrics, Observed, PodSet, ReleaseRange};
 
 /// The scenario with this index. It focuses on one of `areas`, or on any area if `areas` is empty.
 #[must_use]
@@ -69,6 +69,12 @@ fn supported(dice: &mut Dice, area: Area, release: Release) -> Scenario {
             break;
         }
         made = hpa_scenario(dice, area, release);
+    }
+    // Drawn last, so that the rest of a seed's scenario does not depend on it.
+    for event in &mut made.timeline {
+        if let Action::TargetDeleted(deletion) = &mut event.action {
+            deletion.orphan = dice.percent(25).then_some(true);
+        }
     }
     made
 }

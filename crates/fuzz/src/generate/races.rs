@@ -5,7 +5,9 @@ use super::{Draft, several, timeline};
 use crate::area::Area;
 use kube_autoscaler_models::observation::Request;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::resolved::{Action, DuringReconcile, Empty, TimelineEvent};
+use kube_lockstep_scenario::resolved::{
+    Action, DuringReconcile, Empty, TargetDeletion, TimelineEvent,
+};
 
 /// The requests of most reconciles, with their weights. Metric queries depend on the HPA.
 const REQUESTS: [(u64, Request); 7] = [
@@ -71,7 +73,7 @@ fn action(draft: &mut Draft) -> TimelineEvent {
             let hpa = timeline::one_of(draft);
             TimelineEvent { hpa, ..Action::DeleteHpa(Empty {}).into() }
         }
-        10 => timeline::deletion_of_target(draft).into(),
+        10 => Action::TargetDeleted(TargetDeletion::default()).into(),
         _ => {
             let size = draft.dice.replicas(draft.min.max(1), draft.max.min(60) + 1);
             let other = draft.others > 0 && draft.dice.percent(50);

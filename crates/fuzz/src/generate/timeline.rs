@@ -40,7 +40,7 @@ pub(super) fn timeline(draft: &mut Draft) -> Vec<TimelineEvent> {
     if draft.likely(Area::Edits, 2, 10) {
         let at = draft.instant();
         let lasts = draft.dice.percent(90).then(|| draft.span());
-        let deleted = TimelineEvent::new(at, deletion_of_target(draft));
+        let deleted = TimelineEvent::new(at, Action::TargetDeleted(TargetDeletion::default()));
         events.push(TimelineEvent { lasts, ..deleted });
     }
     events.extend(edge::event(draft));
@@ -166,15 +166,12 @@ fn between_attempts(draft: &mut Draft) -> Vec<TimelineEvent> {
         happen(0, lasts, Action::UpdateScaleError(refusal));
     }
     let after = draft.dice.pick(if slow { &[1, 50, 99] } else { &[1, 15, 40] });
-    let failure = if gone { deletion_of_target(draft) } else { Action::GetScaleError(refusal) };
+    let failure = match gone {
+        true => Action::TargetDeleted(TargetDeletion::default()),
+        false => Action::GetScaleError(refusal),
+    };
     happen(after, lasts, failure);
     events
-}
-
-/// Draws the deletion of the workload, usually with its pods.
-pub(super) fn deletion_of_target(draft: &mut Draft) -> Action {
-    let orphan = draft.dice.percent(25).then_some(true);
-    Action::TargetDeleted(TargetDeletion { orphan })
 }
 
 /// Errors of API servers.
