@@ -563,11 +563,11 @@ impl WorldSimulation {
 
     /// Lets the workload's controller act; its actions may take effect immediately.
     pub(super) fn act_and_follow(&mut self) {
-        match (self.is_target_deleted(), self.update.is_some()) {
-            (true, _) if self.scenario.workload.kind != "Deployment" => return self.follow(),
-            (true, true) => return self.act_in_orphaned_update(),
-            (false, true) => return self.act_in_update(),
-            (_, false) => {}
+        if self.is_target_deleted() && self.scenario.workload.kind != "Deployment" {
+            return self.follow();
+        }
+        if self.update.is_some() {
+            return self.act_in_update();
         }
         let desired = self.desired();
         if self.active > desired {

@@ -53,9 +53,15 @@ impl WorldSimulation {
                     false
                 }
                 Some(Update::Rolling(mut rollout)) => {
-                    rollout.scale(self.desired());
-                    let more = self.fit(&rollout) || rollout.proceed(&self.available(&rollout));
-                    self.update = (more || !rollout.is_over()).then_some(Update::Rolling(rollout));
+                    // The ReplicaSets of a deleted Deployment only replace their pods.
+                    let is_scaled = !self.is_target_deleted();
+                    if is_scaled {
+                        rollout.scale(self.desired());
+                    }
+                    let more = self.fit(&rollout)
+                        || is_scaled && rollout.proceed(&self.available(&rollout));
+                    let goes_on = more || !is_scaled || !rollout.is_over();
+                    self.update = goes_on.then_some(Update::Rolling(rollout));
                     more || self.update.is_none()
                 }
                 Some(Update::OneByOne) => {
@@ -65,18 +71,6 @@ impl WorldSimulation {
                 }
             };
             if !more {
-                return;
-            }
-        }
-    }
-
-    /// The ReplicaSets of a deleted Deployment replace their pods, but nothing scales them.
-    pub(super) fn act_in_orphaned_update(&mut self) {
-        while let Some(Update::Rolling(rollout)) = self.update.take() {
-            let acted = self.fit(&rollout);
-            self.update = Some(Update::Rolling(rollout));
-            self.follow();
-            if !acted {
                 return;
             }
         }
