@@ -66,9 +66,9 @@ func (s *workQueueSeries) provide() { workqueue.SetProvider(queueMetrics{}) }
 // virtual time, they fire many times between two reconciles, and would take much of the processor time.
 //
 // The heartbeat, a check for delayed keys every ten seconds, is stopped: the timer of the queue for
-// the first of these keys is exact here. The queue updates the gauges of unfinished work, which are not observed, once per hour
-// instead of twice per second. That period has an effect because the goroutine that reads it has not
-// run yet; it must end before a session does, at its next tick.
+// the first of these keys is exact here. The queue updates the gauges of unfinished work, which are not
+// observed, once per hour instead of twice per second. That period has an effect because the goroutine
+// that reads it has not run yet; it must end before a session does, at its next tick.
 func calm(controller any) {
 	queue := privateField(controller, "queue")
 	for queue.Kind() == reflect.Interface || queue.Kind() == reflect.Pointer {

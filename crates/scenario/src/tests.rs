@@ -330,7 +330,6 @@ workload:
 until: 5m
 "#;
 
-/// The notes of a scenario with a VPA, with their lines.
 #[test]
 fn a_deleted_target_has_a_note_unless_the_file_says_if_its_pods_stay() {
     let notes = |deletion: &str| {
@@ -341,6 +340,7 @@ fn a_deleted_target_has_a_note_unless_the_file_says_if_its_pods_stay() {
     assert!(!notes("{orphan: false}").contains("also deletes"));
 }
 
+/// The notes of a scenario with a VPA, with their lines.
 fn notes_of_vpa(text: &str) -> String {
     let notes = match parse_any("test.yaml", text, &no_files) {
         Ok(AnyScenario::Vpa(scenario)) => scenario.notes,
