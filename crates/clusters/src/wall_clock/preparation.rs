@@ -347,7 +347,6 @@ pub(super) mod tests {
         "an action after a write of the status: the next request can't be held back",
         "an action before a retry of a write: the retry can't be held back",
         "containers without a request: the controller names a random pod in the status",
-        "deleting the target also deletes its pods",
         "errors of the API server can't be injected",
         "feature gate … does not exist in this release",
         "it takes …, but the limit is 1m",
@@ -358,6 +357,7 @@ pub(super) mod tests {
         "several HPAs, whose reconciles can't be distinguished",
         "the HPA is edited at …, the time of a reconcile that can't be observed",
         "the selector …, which is not a list of labels",
+        "the target can't be deleted and created again",
         "the workload controller sets the order of a rolling update",
         "unrecognized feature gate: …",
     ];
