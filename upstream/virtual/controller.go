@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,9 +51,12 @@ func startController(
 	ownSeries.start()
 	c.observed.paused = map[string][]entry{}
 	var running sync.WaitGroup
+	// As in the kube-controller-manager, the informers start last. When the controller first checks
+	// its caches, they are therefore never synced, and its workers start at the next check.
+	running.Go(func() { run(ctx, controller, f.workers) })
+	synctest.Wait()
 	running.Go(func() { hpas.Run(ctx.Done()) })
 	running.Go(func() { pods.Run(ctx.Done()) })
-	running.Go(func() { run(ctx, controller, f.workers) })
 	return func() {
 		cancel()
 		if t != nil {
