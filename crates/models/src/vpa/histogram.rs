@@ -9,6 +9,7 @@
 use std::sync::LazyLock;
 
 use super::float::{Amount, amount, exp2, ldexp, ln, millicores, pow, round};
+use super::merged::MergeOrder;
 use super::time::GoTime;
 use crate::rules::VpaRules;
 use crate::time::Span;
@@ -261,13 +262,14 @@ impl Histogram {
 
     /// Records that a merge may or may not move the reference time to the latest one of all merged
     /// histograms, depending on upstream's random order. After enough merges, one of them has.
-    pub(super) fn may_be_shifted(&mut self, latest: GoTime) {
+    /// `has_latest`: whether a merged histogram certainly has the latest one.
+    pub(super) fn may_be_shifted(&mut self, latest: GoTime, has_latest: bool) {
         let reference = self.reference;
         let random = self.random.get_or_insert(RandomOrder::at(reference));
         if random.latest != latest {
             (random.latest, random.merges) = (latest, 0);
         }
-        random.merges += 1;
+        random.merges += u32::from(has_latest);
         if random.merges > CERTAIN_MERGES {
             random.earliest = random.earliest.max(latest);
             if reference < latest {
@@ -277,6 +279,14 @@ impl Histogram {
         // If no sample was added in the meantime, the shift scales all weights by the same factor
         // at any time, so the order has no effect.
         self.random.take_if(|it| it.earliest >= latest && !it.has_effects());
+    }
+
+    /// The earliest and the latest reference time that upstream's histogram may have.
+    pub(super) fn possible_references(&self) -> (GoTime, GoTime) {
+        let random = self.random.map(|random| (random.earliest, random.latest));
+        random.map_or((self.reference, self.reference), |(earliest, latest)| {
+            (earliest.min(self.reference), latest.max(self.reference))
+        })
     }
 
     /// Returns true if upstream's reference time may be before the latest one.
@@ -292,14 +302,17 @@ impl Histogram {
     }
 
     /// Records that these histograms were merged into this one in a random order, which affects the
-    /// weights. `rounds`: whether the rounding of the sums depends on the order.
+    /// weights.
     pub(super) fn merged_in_random_order<'h>(
         &mut self,
         merged: impl Iterator<Item = &'h Histogram>,
-        rounds: bool,
+        order: MergeOrder,
     ) {
-        let mut random =
-            RandomOrder { is_rounding_random: rounds, ..RandomOrder::at(self.reference) };
+        let mut random = RandomOrder {
+            is_rounding_random: order.rounds,
+            is_reference_random: order.moves,
+            ..RandomOrder::at(self.reference)
+        };
         for histogram in merged {
             if let Some(other) = histogram.random {
                 random.is_reference_random |= other.is_reference_random;

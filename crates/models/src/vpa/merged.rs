@@ -234,7 +234,7 @@ impl MergedContainer {
         resource: Resource,
     ) -> MergedPercentiles {
         self.aggregate.clear(resource);
-        let order = MergeOrder::prepare(&self.sources, aggregates, resource);
+        let order = MergeOrder::prepare(&self.sources, aggregates, checkpoint.as_deref(), resource);
         for id in &self.sources {
             self.aggregate.merge(&mut aggregates[*id], resource);
         }
@@ -327,19 +327,28 @@ fn in_all_orders<T>(mut list: Vec<T>, holds: &mut dyn FnMut(&[T]) -> bool) -> bo
 /// one decides which others are moved for good. The rounding of a sum of more than
 /// two histograms depends on the order.
 #[derive(Clone, Copy, Debug)]
-struct MergeOrder {
+pub(super) struct MergeOrder {
     matters: bool,
-    rounds: bool,
+    /// The rounding of the sums is random.
+    pub(super) rounds: bool,
+    /// The latest reference time is random: no histogram certainly has it, because one that moved
+    /// others in earlier merges no longer exists.
+    pub(super) moves: bool,
 }
 
 impl MergeOrder {
-    /// Prepares histograms to be merged.
+    /// The order of histograms with the same reference time.
+    #[cfg(test)]
+    pub(super) const ROUNDS: MergeOrder = MergeOrder { matters: true, rounds: true, moves: false };
+
+    /// Prepares histograms to be merged, before those of a checkpoint.
     fn prepare(
         sources: &[AggregateId],
         aggregates: &mut [Aggregate],
+        checkpoint: Option<&Aggregate>,
         resource: Resource,
     ) -> MergeOrder {
-        let mut latest = GoTime::ZERO;
+        let (mut certain, mut latest) = (GoTime::ZERO, GoTime::ZERO);
         let mut with_samples = 0;
         let (mut first, mut differ, mut matters) = (None, false, false);
         for id in sources {
@@ -347,22 +356,28 @@ impl MergeOrder {
             differ |= *first.get_or_insert(source.reference()) != source.reference();
             differ |= source.awaits_shift();
             matters |= source.is_random();
-            latest = latest.max(source.reference());
+            let (earliest, own_latest) = source.possible_references();
+            (certain, latest) = (certain.max(earliest), latest.max(own_latest));
             with_samples += usize::from(source.total() != 0.0);
         }
         if differ {
             for id in sources {
-                resource.histogram_mut(&mut aggregates[*id]).may_be_shifted(latest);
+                resource
+                    .histogram_mut(&mut aggregates[*id])
+                    .may_be_shifted(latest, certain >= latest);
             }
         }
         let rounds = with_samples > 2;
-        MergeOrder { matters: matters || differ || rounds, rounds }
+        // The checkpoint is merged last, and in every order.
+        let of_checkpoint = checkpoint.map(|it| resource.histogram(it).reference());
+        let moves = latest > certain.max(of_checkpoint.unwrap_or(GoTime::ZERO));
+        MergeOrder { matters: matters || differ || rounds, rounds, moves }
     }
 
     /// Records the effect on merged histograms.
     fn record<'h>(self, merged: &mut Histogram, sources: impl Iterator<Item = &'h Histogram>) {
         if self.matters {
-            merged.merged_in_random_order(sources, self.rounds);
+            merged.merged_in_random_order(sources, self);
         }
     }
 }

@@ -325,3 +325,41 @@ pub fn undetermined(at: Time) -> RandomOutcome {
     );
     RandomOutcome::new(RandomCause::RecommendationOrder, why)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by fuzzing. While the samples of one pod exist, merging them moves the empty histograms
+    /// of the other pod in one of two orders. Afterwards, those are all that is left.
+    const TWO_PODS: &str = r#"
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+recommender:
+  flags: {memory-aggregation-interval: 1s, recommender-interval: 6h}
+vpas:
+  - apiVersion: autoscaling.k8s.io/v1
+    kind: VerticalPodAutoscaler
+    metadata: {name: app1}
+    spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: gone}}
+workload:
+  replicas: 2
+  labels: {app: web}
+metrics:
+  resource: [{name: memory, perPod: "0"}]
+timeline:
+  - {at: 0s, relabel: {pods: "0", labels: {app: web, track: t1}}}
+  - {at: 0s, metricsStale: "1"}
+  - {at: 9h, metricsStale: "0"}
+until: 18h
+"#;
+
+    #[test]
+    fn the_reference_time_of_histograms_that_outlive_others_is_random() {
+        let scenario: VpaScenario = TWO_PODS.parse().expect("a scenario");
+        let run = free_recommender_run(&scenario, VpaRelease::NEWEST, &|_| false);
+        let random = run.undetermined.expect("a random result");
+        assert!(random.why.contains("the result of the run at 18h is random"), "{}", random.why);
+    }
+}

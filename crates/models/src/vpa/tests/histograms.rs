@@ -1,6 +1,7 @@
 //! Buckets, decay, merging and checkpoints.
 
 use super::super::histogram::{BUCKETS, BucketWeight, Histogram, HistogramCheckpoint, Scheme};
+use super::super::merged::MergeOrder;
 use super::super::time::GoTime;
 use crate::rules::{VpaRelease, VpaRules};
 use crate::time::Span;
@@ -192,7 +193,7 @@ fn merged_cores(weights: [f64; 3], larger: f64, rounds: bool) -> Histogram {
     let mut merged = Histogram::new(Scheme::Cpu, DAY);
     sources.iter_mut().for_each(|source| merged.merge(source));
     if rounds {
-        merged.merged_in_random_order(sources.iter(), true);
+        merged.merged_in_random_order(sources.iter(), MergeOrder::ROUNDS);
     }
     merged
 }
@@ -215,11 +216,11 @@ fn after_many_merges_a_histogram_has_the_latest_reference_time() {
     let mut old = Histogram::new(Scheme::Cpu, DAY);
     old.add(1.0, 1.0, midnight());
     for _ in 0..40 {
-        old.may_be_shifted(latest);
+        old.may_be_shifted(latest, true);
         assert!(old.awaits_shift());
         assert_eq!(old.reference(), midnight());
     }
-    old.may_be_shifted(latest);
+    old.may_be_shifted(latest, true);
     assert_eq!((old.awaits_shift(), old.reference()), (false, latest));
     // Weights are scaled by a power of two, whenever they are scaled.
     assert!(!old.is_random());
@@ -227,12 +228,23 @@ fn after_many_merges_a_histogram_has_the_latest_reference_time() {
 }
 
 #[test]
+fn merges_without_a_histogram_of_the_latest_reference_time_move_nothing() {
+    let latest = midnight().plus(DAY);
+    let mut old = Histogram::new(Scheme::Cpu, DAY);
+    old.may_be_shifted(latest, true);
+    // The other histogram is removed.
+    (0..100).for_each(|_| old.may_be_shifted(latest, false));
+    assert!(old.awaits_shift());
+    assert_eq!(old.possible_references(), (GoTime::ZERO, latest));
+}
+
+#[test]
 fn a_sample_before_the_shift_has_random_bits() {
     let mut old = Histogram::new(Scheme::Cpu, DAY);
     old.add(1.0, 1.0, midnight());
-    old.may_be_shifted(midnight().plus(DAY));
+    old.may_be_shifted(midnight().plus(DAY), true);
     old.add(1.0, 1.0, midnight().plus(Span::from_mins(1)));
-    (0..50).for_each(|_| old.may_be_shifted(midnight().plus(DAY)));
+    (0..50).for_each(|_| old.may_be_shifted(midnight().plus(DAY), true));
     assert!(!old.awaits_shift() && old.is_random());
     assert!(old.tolerance() > 0.0 && old.tolerance() < 1e-12);
 }
@@ -241,7 +253,7 @@ fn a_sample_before_the_shift_has_random_bits() {
 fn the_first_sample_of_an_empty_histogram_can_have_a_random_reference_time() {
     let decided = |days: i64| {
         let mut empty = Histogram::new(Scheme::Cpu, DAY);
-        empty.may_be_shifted(midnight());
+        empty.may_be_shifted(midnight(), true);
         empty.add(1.0, 1.0, midnight().plus(Span(DAY.0 * days)));
         empty.is_decided_by_order(&[0.5])
     };
