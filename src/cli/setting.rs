@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::manifests;
+use kube_lockstep_manifests::field::{FieldPath, find_hpa, split_at_commas};
 use kube_lockstep_manifests::{HpaManifest, HpaName, ManifestFile};
-use kube_lockstep_report::counted;
 use kube_lockstep_scenario as scenario;
 
 /// A setting.
@@ -32,9 +32,7 @@ enum SettingChange {
 /// A new value of a field.
 #[derive(Clone, PartialEq, Debug)]
 struct Field {
-    /// The name of the HPA, if it is one of several.
-    hpa: Option<String>,
-    path: Vec<String>,
+    path: FieldPath,
     value: Value,
 }
 
@@ -43,7 +41,8 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Setting, String> {
         let (name, fields) = named(text).unwrap_or((text, text));
-        let changes = split(fields).into_iter().map(Field::parse).collect::<Result<_, _>>()?;
+        let changes =
+            split_at_commas(fields).into_iter().map(Field::parse).collect::<Result<_, _>>()?;
         Ok(Setting {
             name: name.trim().to_owned(),
             about: fields.to_owned(),
@@ -55,41 +54,12 @@ impl FromStr for Setting {
 /// The name and the fields of a setting with a name: they are separated by the first colon that
 /// precedes a path. If the paths are wrong, by the first colon, so that their error says so.
 fn named(text: &str) -> Option<(&str, &str)> {
-    let is_path = |text: &str| {
-        let text = text.trim_start();
-        let after_hpa = text.split_once('/').filter(|(hpa, _)| !hpa.contains([':', '=', ',']));
-        text.starts_with(SPEC) || after_hpa.is_some_and(|(_, path)| path.starts_with(SPEC))
-    };
-    if is_path(text) {
+    if FieldPath::is_path(text) {
         return None;
     }
     let mut parts = text.match_indices(':').map(|(at, _)| (&text[..at], &text[at + 1..]));
-    let before_path = parts.find(|(_, fields)| is_path(fields));
+    let before_path = parts.find(|(_, fields)| FieldPath::is_path(fields));
     before_path.or_else(|| text.split_once(':').filter(|(name, _)| !name.contains(['=', '.'])))
-}
-
-/// The beginning of a path.
-const SPEC: &str = "spec.";
-
-/// Splits at commas outside of brackets, braces and quotes.
-fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth, mut quote) = (Vec::new(), 0, 0, None);
-    for (at, c) in text.char_indices() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            (_, Some(_)) => {}
-            ('"' | '\'', None) => quote = Some(c),
-            ('[' | '{', None) => depth += 1,
-            (']' | '}', None) => depth -= 1,
-            (',', None) if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
 }
 
 impl Field {
@@ -98,84 +68,10 @@ impl Field {
         let (path, value) = part.split_once('=').ok_or_else(|| {
             format!("{part}: expected PATH=VALUE, for example spec.maxReplicas=20")
         })?;
-        let (hpa, path) = match path.split_once('/') {
-            Some((hpa, path)) if path.starts_with(SPEC) => (Some(hpa.to_owned()), path),
-            _ => (None, path),
-        };
-        // `metrics[0]` is the same as `metrics.0`.
-        let path = path.trim().replace('[', ".").replace(']', "");
-        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        if path.first().is_none_or(|first| first != "spec") || path.iter().any(String::is_empty) {
-            return Err(format!("{part}: the path must begin with `spec.`"));
-        }
-        if path.get(1).is_some_and(|field| field == "template") {
-            return Err(format!(
-                "{part}: a setting changes the HPA, not its target; for another request in all \
-                 settings, use --request, for example --request cpu=300m"
-            ));
-        }
-        if path.get(1).is_some_and(|field| field == "scaleTargetRef") {
-            return Err(format!(
-                "{part}: all settings have the same target, as they share its load"
-            ));
-        }
+        let path = FieldPath::parse(path).map_err(|why| format!("{part}: {why}"))?;
         let value = serde_yaml::from_str(value)
             .map_err(|error| format!("{part}: the value is not valid YAML: {error}"))?;
-        Ok(Field { hpa, path, value })
-    }
-
-    /// Sets the field of an HPA.
-    fn apply(&self, hpa: &mut Value) -> Result<(), String> {
-        let mut at = hpa;
-        for part in &self.path {
-            let index = part.parse::<usize>().ok();
-            if at.is_null() {
-                let empty = serde_json::Map::new();
-                *at = if index.is_some() { Value::Array(Vec::new()) } else { empty.into() };
-            }
-            at = match (at, index) {
-                (Value::Array(items), Some(index)) => {
-                    if index > items.len() {
-                        let (path, count) = (self.path.join("."), counted(items.len(), "element"));
-                        return Err(format!(
-                            "{path}: there is no element {index}: the list has {count}, and \
-                             indices count from 0"
-                        ));
-                    }
-                    if index == items.len() {
-                        items.push(Value::Null);
-                    }
-                    &mut items[index]
-                }
-                (Value::Object(fields), _) => fields.entry(part.clone()).or_insert(Value::Null),
-                (Value::Array(_), None) => {
-                    return Err(format!(
-                        "{}: name the element by its index in place of `{part}`, for example 0",
-                        self.path.join(".")
-                    ));
-                }
-                _ => return Err(format!("{}: `{part}` can't be set there", self.path.join("."))),
-            };
-        }
-        *at = self.value.clone();
-        Ok(())
-    }
-
-    /// Fails if the field belongs to a metric that did not exist before, and that is not complete.
-    fn check_metric(&self, hpa: &Value, before: usize) -> Result<(), String> {
-        let Some(index) = self.path.get(2).filter(|_| self.path[1] == "metrics") else {
-            return Ok(());
-        };
-        let is_new = index.parse::<usize>().is_ok_and(|index| index >= before);
-        let metric = &hpa["spec"]["metrics"][index.parse::<usize>().unwrap_or_default()];
-        if !is_new || metric.get("type").is_some() {
-            return Ok(());
-        }
-        let (path, count) = (self.path.join("."), counted(before, "metric"));
-        Err(format!(
-            "{path}: there is no metric {index}: the HPA has {count}, and indices count from 0; a \
-             new metric requires a `type`"
-        ))
+        Ok(Field { path, value })
     }
 }
 
@@ -206,9 +102,9 @@ impl Setting {
     /// Returns the HPAs of a scenario that the setting changes. `known` has all predicted HPAs.
     pub(super) fn changed<'h>(&self, hpas: &'h [HpaName], known: &[HpaName]) -> Vec<&'h HpaName> {
         let is_changed = |name: &&HpaName| match &self.change {
-            SettingChange::Fields(fields) => {
-                fields.iter().any(|field| field.hpa.as_ref().is_none_or(|hpa| *hpa == name.name))
-            }
+            SettingChange::Fields(fields) => fields
+                .iter()
+                .any(|field| field.path.hpa.as_ref().is_none_or(|hpa| *hpa == name.name)),
             SettingChange::Manifest(_) => !self.manifests_of(name, known).is_empty(),
         };
         hpas.iter().filter(is_changed).collect()
@@ -220,7 +116,7 @@ impl Setting {
         let exists = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
         match &self.change {
             SettingChange::Fields(fields) => {
-                fields.iter().filter_map(|field| field.hpa.as_deref()).all(exists)
+                fields.iter().filter_map(|field| field.path.hpa.as_deref()).all(exists)
             }
             SettingChange::Manifest(_) => !self.changed(hpas, known).is_empty(),
         }
@@ -314,13 +210,13 @@ impl Setting {
 fn apply_all(fields: &[Field], tree: &mut Value) -> Result<(), String> {
     let mut metrics = Vec::new();
     for field in fields {
-        let hpa = find_hpa(tree, field.hpa.as_deref())?;
+        let hpa = field.path.find_hpa(tree)?;
         metrics.push(hpa["spec"]["metrics"].as_array().map_or(0, Vec::len));
-        field.apply(hpa)?;
+        field.path.set(hpa, field.value.clone())?;
     }
     // Several fields can add a metric together.
     for (field, metrics) in fields.iter().zip(metrics) {
-        field.check_metric(find_hpa(tree, field.hpa.as_deref())?, metrics)?;
+        field.path.check_metric(field.path.find_hpa(tree)?, metrics)?;
     }
     Ok(())
 }
@@ -365,32 +261,6 @@ fn located(error: &scenario::Error) -> String {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-/// The only HPA of a scenario, or the one with this name.
-fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut Value, String> {
-    let name_of = |hpa: &Value| hpa["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let hpas = match tree.get("hpas").is_some() {
-        true => tree["hpas"].as_array_mut().map_or(&mut [][..], Vec::as_mut_slice),
-        false => std::slice::from_mut(&mut tree["hpa"]),
-    };
-    let names: Vec<String> = hpas.iter().map(name_of).collect();
-    match name {
-        None if hpas.len() > 1 => Err(format!(
-            "{} HPAs are predicted together: begin the path with the name of one, for example \
-             {}/spec.maxReplicas=20; the HPAs are {}",
-            names.len(),
-            names[0],
-            names.join(", ")
-        )),
-        None => hpas.first_mut().ok_or_else(|| "there is no HPA".to_owned()),
-        Some(name) => {
-            let found = names.iter().position(|known| known == name);
-            let found = found.and_then(|index| hpas.get_mut(index));
-            found
-                .ok_or_else(|| format!("there is no HPA {name}; the HPAs are {}", names.join(", ")))
-        }
-    }
 }
 
 #[cfg(test)]

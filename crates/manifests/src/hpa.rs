@@ -108,7 +108,7 @@ pub(super) fn by_target(hpas: Vec<ValidHpa>) -> Vec<Vec<ValidHpa>> {
 
 /// The subject of a load for a metric.
 pub(super) fn subject_of(metric: &MetricSpec) -> Option<Subject> {
-    let name = metric_name(metric)?.to_owned();
+    let name = metric.name()?.to_owned();
     let identifier = [
         metric.pods.as_ref().map(|it| &it.metric),
         metric.object.as_ref().map(|it| &it.metric),
@@ -118,13 +118,4 @@ pub(super) fn subject_of(metric: &MetricSpec) -> Option<Subject> {
     let labels = identifier.map(|it| usage::required_labels(it.selector.as_ref()));
     let container = metric.container_resource.as_ref().map(|it| it.container.to_string());
     Some(Subject { hpa: None, name, container, labels: labels.unwrap_or_default() })
-}
-
-pub(super) fn metric_name(metric: &MetricSpec) -> Option<&str> {
-    let resource = metric.resource.as_ref().map(|it| &*it.name);
-    let container = metric.container_resource.as_ref().map(|it| &*it.name);
-    let pods = metric.pods.as_ref().map(|it| &*it.metric.name);
-    let object = metric.object.as_ref().map(|it| &*it.metric.name);
-    let external = metric.external.as_ref().map(|it| &*it.metric.name);
-    resource.or(container).or(pods).or(object).or(external)
 }

@@ -4,6 +4,7 @@
 //! [`parse`](kube_lockstep_scenario::parse) reads like any other. Errors in manifests are found
 //! here, at their positions in the manifest.
 
+pub mod field;
 mod group;
 mod hpa;
 mod load;

@@ -4,12 +4,13 @@
 use serde_json::{Map, Value};
 
 use super::group::{Group, Mapped, Sources};
-use super::hpa::{ValidHpa, metric_name};
+use super::hpa::ValidHpa;
 use super::load::{HpaName, Load};
 use super::objects::{Object, same_namespace, without_server_fields};
 use super::pods::Pods;
 use super::usage::examples;
 use super::{AutoscalerKind, Draft, DraftError};
+use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ResourcePolicy, ScalingMode, UpdateMode};
 use kube_lockstep_scenario::diagnostic::Diagnostic;
@@ -341,7 +342,7 @@ fn feedback(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> {
             .metrics
             .iter()
             .filter(|metric| metric.resource.is_some() || metric.container_resource.is_some())
-            .filter_map(metric_name)
+            .filter_map(MetricSpec::name)
             .filter(|resource| vpa.controls_any(resource))
             .collect();
         common.sort_unstable();

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::hpa::{ValidHpa, metric_name};
+use super::hpa::ValidHpa;
 use super::load::{HpaName, Load, RequestOption, Subject};
 use super::objects::{ManifestFile, Object, Objects};
 use super::recommender::ValidVpa;
 use super::target::read_target;
 use super::{AutoscalerKind, DraftError, DraftOptions, Selected};
+use kube_autoscaler_models::api::MetricSpec;
 use kube_lockstep_scenario::diagnostic::{Diagnostic, Hint};
 use kube_lockstep_scenario::error::{DistinctProblems, Error, similar};
 use kube_lockstep_scenario::recording;
@@ -154,7 +155,7 @@ pub(super) fn find_autoscalers(
     let known: Vec<HpaName> =
         hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(ValidVpa::full_name)).collect();
     let metrics: BTreeSet<&str> =
-        hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(metric_name).collect();
+        hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(MetricSpec::name).collect();
     let loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));
     let requests = values.requests.iter_mut();
     let requests = requests.map(|request| ("--request", &mut request.subject));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::group::{Group, Sources, draft_hpas};
-use super::hpa::{ValidHpa, metric_name, subject_of};
+use super::hpa::{ValidHpa, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
 use super::select::among;
@@ -135,7 +135,7 @@ fn unused(load: &Subject, hpas: &[&ValidHpa], has_vpa: bool, is_only_setting: bo
     let is_of = |hpa: &&&ValidHpa| only.as_ref().is_none_or(|only| hpa.name.is(only));
     let hpas: Vec<&&ValidHpa> = hpas.iter().filter(is_of).collect();
     let metrics = || hpas.iter().flat_map(|hpa| &hpa.hpa.metrics);
-    let same_name = |metric: &&MetricSpec| metric_name(metric) == Some(name);
+    let same_name = |metric: &&MetricSpec| metric.name() == Some(name);
     let subjects = |metrics: Vec<&MetricSpec>| -> BTreeSet<String> {
         metrics.into_iter().filter_map(subject_of).map(|it| it.to_string()).collect()
     };

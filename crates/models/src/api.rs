@@ -125,6 +125,19 @@ pub struct MetricSpec {
     pub external: Option<ExternalMetricSource>,
 }
 
+impl MetricSpec {
+    /// The name of the metric. None: no source is set.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let resource = self.resource.as_ref().map(|it| &*it.name);
+        let container = self.container_resource.as_ref().map(|it| &*it.name);
+        let pods = self.pods.as_ref().map(|it| &*it.metric.name);
+        let object = self.object.as_ref().map(|it| &*it.metric.name);
+        let external = self.external.as_ref().map(|it| &*it.metric.name);
+        resource.or(container).or(pods).or(object).or(external)
+    }
+}
+
 /// The kind of a metric.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
