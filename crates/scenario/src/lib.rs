@@ -80,6 +80,7 @@ pub use self::schema::schema;
 pub use self::skip_reason::SkipReason;
 use self::syntax::Syntax;
 use self::vpa::VpaScenario;
+use kube_autoscaler_models::rules::Rules;
 
 /// A scenario of the HPA controller, or of the VPA's recommender alone.
 #[derive(Clone, Debug)]
@@ -196,6 +197,27 @@ pub fn with_noise_of_run(scenario: &Scenario, run: u32) -> Option<Scenario> {
     noise.peek()?;
     noise.for_each(|noise| noise.seed = noise.seed.wrapping_add(run));
     Some(varied)
+}
+
+/// The scenario with other manifests of its HPAs, in the same order. They keep their targets, and
+/// scale on metrics that the scenario has.
+///
+/// # Errors
+/// The problems of a manifest that API servers reject.
+pub fn with_manifests(
+    scenario: &Scenario,
+    manifests: &[Value],
+) -> Result<Scenario, Vec<Diagnostic>> {
+    let gates = scenario.gates_by(&Rules::default());
+    let mut varied = scenario.clone();
+    for (hpa, manifest) in varied.hpas.iter_mut().zip(manifests) {
+        if hpa.manifest != *manifest {
+            *hpa = hpa.with_manifest(manifest, &gates)?;
+        }
+    }
+    // It identifies the recorded traces of a file.
+    varied.hash = String::new();
+    Ok(varied)
 }
 
 /// Converts an HPA's manifest to v2 if API servers no longer accept its version.

@@ -232,15 +232,7 @@ pub struct SingleHpa {
 
 /// Checks a manifest on its own, with the feature gates of the newest release.
 pub fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Diagnostic>> {
-    let mut problems = Problems::new(Vec::new());
-    let at = At::root(node);
-    let gates = Rules::default().default_gates();
-    let hpa = versions::shape(at, &mut problems)
-        .and_then(|shaped| manifest(at, &shaped, &gates, &mut problems));
-    problems.into_result()?;
-    let without_a_message = || vec![at.problem("this manifest is not supported", None)];
-    let hpa = hpa.ok_or_else(without_a_message)?;
-    let autoscaler = hpa.autoscaler.ok_or_else(without_a_message)?;
+    let (hpa, autoscaler) = alone(node, &Rules::default().default_gates())?;
     Ok(SingleHpa {
         name: hpa.name,
         manifest: node.to_json(),
@@ -249,6 +241,34 @@ pub fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Diagnostic>> {
         max_replicas: hpa.max_replicas,
         metrics: hpa.asked.into_iter().map(Asked::into_metric).collect(),
     })
+}
+
+/// Reads an HPA without its scenario.
+fn alone(node: &Node, gates: &FeatureGates) -> Result<(ResolvedHpa, Autoscaler), Vec<Diagnostic>> {
+    let mut problems = Problems::new(Vec::new());
+    let at = At::root(node);
+    let hpa = versions::shape(at, &mut problems)
+        .and_then(|shaped| manifest(at, &shaped, gates, &mut problems));
+    problems.into_result()?;
+    let without_a_message = || vec![at.problem("this manifest is not supported", None)];
+    let mut hpa = hpa.ok_or_else(without_a_message)?;
+    let autoscaler = hpa.autoscaler.take().ok_or_else(without_a_message)?;
+    Ok((hpa, autoscaler))
+}
+
+impl Autoscaler {
+    /// Reads another manifest of the HPA, which must keep its target.
+    pub(crate) fn with_manifest(
+        &self,
+        manifest: &Value,
+        gates: &FeatureGates,
+    ) -> Result<Autoscaler, Vec<Diagnostic>> {
+        // JSON is YAML.
+        let mut nodes = yaml::manifests(&manifest.to_string()).map_err(|problem| vec![problem])?;
+        let node = nodes.pop().ok_or_else(|| vec!["there is no manifest".into()])?;
+        let (_, autoscaler) = alone(&node, gates)?;
+        Ok(Autoscaler { target: self.target, ..autoscaler })
+    }
 }
 
 /// Resolves the manifest, inline or from the file that `hpa.file` names.
