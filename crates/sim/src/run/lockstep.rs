@@ -5,6 +5,7 @@
 //! steps as if the predictions were right, and every answer is checked. If an answer is not as
 //! predicted, the world of the steps after it was wrong, and the scenario runs again, step by step.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -522,7 +523,15 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
 /// Runs the model alone, by any set of rules. `release` is the name in the trace.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
-    free_run_with(scenario, rules, release, &|_| false)
+    free_run_with(scenario, rules, release, Contents { has_trace: true, explains: &|_| false })
+}
+
+/// Runs the model alone, without the trace of all effects: for the figures of many runs, which take
+/// less time without it.
+#[must_use]
+pub fn free_run_without_trace(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
+    let contents = Contents { has_trace: false, explains: &|_| false };
+    free_run_with(scenario, Rules::of(release), &release.to_string(), contents)
 }
 
 /// Runs the model alone, and derives the amounts of those runs of the VPA's recommender, by index,
@@ -533,14 +542,24 @@ pub fn explained_free_run(
     release: Release,
     is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRun {
-    free_run_with(scenario, Rules::of(release), &release.to_string(), is_explained)
+    let contents = Contents { has_trace: true, explains: is_explained };
+    free_run_with(scenario, Rules::of(release), &release.to_string(), contents)
+}
+
+/// The parts of a free run that take time.
+#[derive(Clone, Copy)]
+struct Contents<'a> {
+    /// The trace has the ticks.
+    has_trace: bool,
+    /// Selects the runs of the VPA's recommender, by index, whose amounts are derived.
+    explains: &'a dyn Fn(usize) -> bool,
 }
 
 fn free_run_with(
     scenario: &Arc<Scenario>,
     rules: Rules,
     release: &str,
-    is_explained: &dyn Fn(usize) -> bool,
+    contents: Contents<'_>,
 ) -> FreeRun {
     let mut world = World::new(scenario);
     world.keep_serving_changes();
@@ -550,7 +569,7 @@ fn free_run_with(
     let mut ticks = Vec::new();
     let mut restarts = Vec::new();
     let mut now = run.now;
-    let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, is_explained);
+    let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, contents.explains);
     while let Some(predicted) = {
         let until = run.next_stop();
         run.undetermined = vpa.as_mut().and_then(|vpa| vpa.predict(&mut run.world, until));
@@ -562,20 +581,23 @@ fn free_run_with(
         }
         now = run.now;
         predicted.step.apply.iter().for_each(|change| sent_events.apply(change));
-        let observed =
-            predicted.decisions.iter().map(|it| sent_events.predict(it, None).into_owned());
-        let observed: Vec<Observation> = observed.collect();
-        trace.extend(Stepped {
-            now: predicted.step.until,
-            api: predicted.api,
-            ticks: observed.clone(),
-        });
-        for (decision, observation) in predicted.decisions.into_iter().zip(observed) {
-            let target = run.target_of(&observation);
+        let mut traced = Vec::new();
+        for mut decision in predicted.decisions {
+            if contents.has_trace {
+                let sent = match sent_events.predict(&decision, None) {
+                    Cow::Owned(sent) => Some(sent),
+                    Cow::Borrowed(_) => None,
+                };
+                decision.observation = sent.unwrap_or(decision.observation);
+                traced.push(decision.observation.clone());
+            }
+            let target = run.target_of(&decision.observation);
             let simulated_replicas = run.world.replicas(target);
-            run.apply_observed(&observation, Some(&decision));
-            ticks.push(FreeTick::new(observation, decision.derivation, target, simulated_replicas));
+            run.apply_observed(&decision.observation, Some(&decision));
+            let Decision { observation, derivation, .. } = decision;
+            ticks.push(FreeTick::new(observation, derivation, target, simulated_replicas));
         }
+        trace.extend(Stepped { now: predicted.step.until, api: predicted.api, ticks: traced });
     }
     let mut notes = run.notes(release);
     let assumptions = release.parse().map(|release| scenario.assumptions_on(release));

@@ -33,7 +33,8 @@ pub use crate::engine::shell::shell_word;
 pub use crate::world::{PodChange, PodChangeKind, ServingChange, UpdaterReport};
 pub use hpa_with_vpa::VpaRun;
 pub use lockstep::{
-    FreeRun, FreeTick, explained_free_run, free_run, free_run_by, run_one, run_watched,
+    FreeRun, FreeTick, explained_free_run, free_run, free_run_by, free_run_without_trace, run_one,
+    run_watched,
 };
 pub use random::{RandomCause, RandomOutcome};
 pub use recommender::RecommenderRun;
