@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anstyle::Style;
 use serde::Serialize;
 
+use super::bound::number;
+use super::capacity::Capacity;
 use super::first_difference::{FirstDifference, first_differences};
 use super::layout::{Align, Columns, hanging, width};
 use super::measurement;
 use super::missing::MissingByCause;
 use super::style::DIM;
-use super::table;
 use kube_autoscaler_models::derivation::{MetricDerivation, Target};
 use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::error::similar;
 use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
 
@@ -34,6 +37,8 @@ enum Unit {
     /// In seconds.
     Time,
     Count,
+    /// In the unit of the prices.
+    Money,
 }
 
 impl Unit {
@@ -41,22 +46,105 @@ impl Unit {
     fn text(self, figure: f64, digits: usize) -> String {
         match self {
             Unit::PodHours => format!("{figure:.2}"),
+            // Cents of a cent matter in the price of an hour.
+            Unit::Money if figure.abs() < 1.0 => format!("{figure:.4}"),
+            Unit::Money => format!("{figure:.2}"),
             Unit::Time => Span::from_secs(figure.round() as i64).to_string(),
             Unit::Count => format!("{figure:.digits$}"),
         }
     }
 }
 
+impl Column {
+    /// The name of the column.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The figure, in pod-hours, seconds, or the unit of the prices.
+    #[must_use]
+    pub fn figure(&self, figures: &Figures) -> f64 {
+        (self.figure)(figures)
+    }
+
+    /// The figure as text, for tables.
+    #[must_use]
+    pub fn text(&self, figures: &Figures) -> String {
+        self.unit.text(self.figure(figures), 0)
+    }
+
+    /// A value of the figure as text, for tables.
+    pub(crate) fn figure_text(&self, figure: f64) -> String {
+        self.unit.text(figure, 0)
+    }
+
+    /// A figure as text that [`Column::parse`] reads, without rounding.
+    pub(crate) fn exact_text(&self, figure: f64) -> String {
+        match self.unit {
+            Unit::PodHours | Unit::Money | Unit::Count => figure.to_string(),
+            Unit::Time => Span((figure * 1e9).round() as i64).to_string(),
+        }
+    }
+
+    /// A figure for messages.
+    pub(crate) fn example(&self) -> f64 {
+        match self.unit {
+            Unit::PodHours | Unit::Money => 0.5,
+            Unit::Time => 300.0,
+            Unit::Count => 5.0,
+        }
+    }
+
+    /// Reads a figure without a sign.
+    pub(crate) fn parse(&self, text: &str) -> Option<f64> {
+        match self.unit {
+            Unit::PodHours | Unit::Money | Unit::Count => number(text),
+            Unit::Time => {
+                let span: Span = text.parse().ok()?;
+                text.starts_with(|first: char| first.is_ascii_digit()).then(|| span.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// By its name.
+impl FromStr for Column {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Column, String> {
+        COLUMNS.into_iter().find(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+            let hint = match similar(name, names.iter().copied()) {
+                Some(hint) => hint.to_string(),
+                None => format!("the figures are {}", names.join(", ")),
+            };
+            format!("there is no figure `{name}`; {hint}")
+        })
+    }
+}
+
+impl fmt::Debug for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 macro_rules! columns {
-    ($($name:literal $unit:ident $figure:expr, $meaning:literal;)*) => {
+    ($($name:tt $unit:ident $figure:expr, $meaning:literal;)*) => {
         [$(Column { name: $name, meaning: $meaning, unit: Unit::$unit, figure: $figure }),*]
     };
 }
 
+/// The name of the column that requires prices.
+pub const COST: &str = "cost";
+
 /// The columns of the table.
-pub const COLUMNS: [Column; 10] = columns![
+pub const COLUMNS: [Column; 11] = columns![
     "pod-hours" PodHours |it| it.pod_hours,
         "the number of replicas, added up over time: the cost of the workload";
+    COST Money |it| it.cost.unwrap_or_default(),
+        "the price of these pod-hours, with --price";
     "missing" PodHours |it| it.missing_pod_hours,
         "pod-hours by which the ready pods are fewer than the load needs to be at the targets of \
          the first setting";
@@ -205,6 +293,23 @@ impl Reference {
         Reference { by_hpa }
     }
 
+    /// Measures a metric against the capacity of a pod, without a tolerance, in place of the target.
+    /// Returns false if no HPA has the metric.
+    ///
+    /// # Errors
+    /// If the target of the metric has another unit.
+    pub fn measure_at(&mut self, capacity: &Capacity) -> Result<bool, String> {
+        let targets = self.by_hpa.values_mut().flatten();
+        let metrics = targets.flat_map(|it| &mut it.metrics);
+        let mut has_metric = false;
+        for metric in metrics.filter(|metric| *metric.name == *capacity.metric) {
+            metric.target = capacity.in_unit_of(metric.target)?;
+            metric.tolerances = (0.0, 0.0);
+            has_metric = true;
+        }
+        Ok(has_metric)
+    }
+
     /// The metric that an HPA's metric is measured against: that of the same name and source in the
     /// reference, with a target of the same type, of the HPA with the same name or, if that has
     /// none, of another HPA.
@@ -261,6 +366,9 @@ pub fn ticks(run: &FreeRun) -> impl Iterator<Item = &FreeTick> {
 pub struct Figures {
     /// The integral of the replicas.
     pub pod_hours: f64,
+    /// The price of the pod-hours, in the unit of the given prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     /// The integral of the needed replicas without a ready pod.
     pub missing_pod_hours: f64,
     /// Its parts.
@@ -287,29 +395,49 @@ impl Figures {
     /// Calculates the figures of a run.
     #[must_use]
     pub fn new(scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
-        let mut figures = Figures::default();
-        let points = table::points(scenario, run, 0);
-        for (index, (at, replicas)) in points.iter().enumerate() {
-            let end = points.get(index + 1).map_or(scenario.until, |(next, _)| *next);
-            figures.pod_hours += f64::from(*replicas) * hours(end - *at);
-            figures.peak_replicas = figures.peak_replicas.max(*replicas);
+        measurement::measure(scenario, run, reference, &[]).0
+    }
+
+    /// Calculates the figures of a run, and of its parts, which begin at these times. A part has
+    /// only what is in it of a time above the target, and no change from the direction of the part
+    /// before it.
+    #[must_use]
+    pub fn of_parts(
+        scenario: &Scenario,
+        run: &FreeRun,
+        reference: &Reference,
+        boundaries: &[Time],
+    ) -> (Figures, Vec<Figures>) {
+        measurement::measure(scenario, run, reference, boundaries)
+    }
+
+    /// The figures of two parts of a run together. A time above the target that continues in the
+    /// next part counts as two, and a change of direction between them does not count.
+    #[must_use]
+    pub fn join(self, other: Figures) -> Figures {
+        let longest = self.longest_above_target_seconds;
+        let missing = self.missing_pod_hours_by_cause.plus(other.missing_pod_hours_by_cause);
+        Figures {
+            pod_hours: self.pod_hours + other.pod_hours,
+            cost: self.cost.zip(other.cost).map(|(one, other)| one + other),
+            missing_pod_hours: self.missing_pod_hours + other.missing_pod_hours,
+            missing_pod_hours_by_cause: missing,
+            above_target_seconds: self.above_target_seconds + other.above_target_seconds,
+            longest_above_target_seconds: longest.max(other.longest_above_target_seconds),
+            changes: self.changes + other.changes,
+            direction_changes: self.direction_changes + other.direction_changes,
+            excess_replicas: self.excess_replicas.max(other.excess_replicas),
+            needed_peak_replicas: self.needed_peak_replicas.max(other.needed_peak_replicas),
+            peak_replicas: self.peak_replicas.max(other.peak_replicas),
+            failed_seconds: self.failed_seconds + other.failed_seconds,
         }
-        measurement::measure(scenario, run, reference, &mut figures);
-        figures.add_changes(run);
-        figures
     }
 
-    fn add_changes(&mut self, run: &FreeRun) {
-        let changes = ticks(run).map(|tick| tick.replicas_after - tick.replicas_before);
-        let changes: Vec<i32> = changes.filter(|change| *change != 0).collect();
-        self.changes = changes.len();
-        self.direction_changes =
-            changes.windows(2).filter(|pair| pair[0].signum() != pair[1].signum()).count();
+    /// Sets the cost, by the price of the hour of a pod.
+    #[must_use]
+    pub fn at_price(self, of_pod_hour: f64) -> Figures {
+        Figures { cost: Some(self.pod_hours * of_pod_hour), ..self }
     }
-}
-
-fn hours(span: Span) -> f64 {
-    span.as_secs_f64() / 3600.0
 }
 
 /// A line of the table: a row, or the mean, the least and the most of repeated runs.
@@ -333,11 +461,17 @@ pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
         figures.any(|it| column.unit.text((column.figure)(it), 0) != column.unit.text(0.0, 0))
     };
     let causes: Vec<Column> = CAUSES.into_iter().filter(is_shown).collect();
-    let mut tables = vec![FiguresTable::new("setting", rows, &COLUMNS)];
+    let mut tables = vec![FiguresTable::new("setting", rows, &columns(rows))];
     if !causes.is_empty() {
         tables.push(FiguresTable::new("missing by cause", rows, &causes));
     }
     tables
+}
+
+/// The columns of these rows: the cost only if there are prices.
+pub(crate) fn columns(rows: &[ComparisonRow]) -> Vec<Column> {
+    let has_cost = rows.iter().any(|row| row.figures.is_some_and(|figures| figures.cost.is_some()));
+    COLUMNS.into_iter().filter(|column| has_cost || column.name != COST).collect()
 }
 
 fn has_several_releases(rows: &[ComparisonRow]) -> bool {
@@ -398,15 +532,28 @@ impl FiguresTable {
     }
 }
 
-/// The rows as tables. A table that is wider than `most_columns` is divided into parts.
+/// The figures of rows as a table, without the causes of missing pods. It is divided into parts if
+/// it is wider than `most_columns`.
 #[must_use]
-pub fn comparison(rows: &[ComparisonRow], columns: usize, most_columns: usize) -> String {
+pub fn figures_text(rows: &[ComparisonRow], most_columns: usize) -> String {
+    FiguresTable::new("setting", rows, &columns(rows)).text(1, most_columns)
+}
+
+/// The figures of rows as tables. A table that is wider than `most_columns` is divided into parts.
+fn tables_text(rows: &[ComparisonRow], most_columns: usize) -> String {
     let keys = if has_several_releases(rows) { 2 } else { 1 };
     let tables = tables(rows);
     let tables: Vec<String> = tables.iter().map(|table| table.text(keys, most_columns)).collect();
-    let mut out = tables.join("\n");
+    tables.join("\n")
+}
+
+/// The rows as tables, with the first differences between releases. A table that is wider than
+/// `most_columns` is divided into parts.
+#[must_use]
+pub fn comparison(rows: &[ComparisonRow], columns: usize, most_columns: usize) -> String {
+    let mut out = tables_text(rows, most_columns);
     let differences = first_differences(rows, columns);
-    if tables.len() > 1 && !differences.is_empty() {
+    if tables(rows).len() > 1 && !differences.is_empty() {
         out.push('\n');
     }
     out.push_str(&differences);
@@ -584,7 +731,7 @@ mod tests {
     fn wide_tables_are_divided() {
         let scenario = scenario(WEB);
         let run = free_run(&scenario, Release::NEWEST);
-        let figures = Figures::new(&scenario, &run, &Reference::new(&run));
+        let figures = Figures::new(&scenario, &run, &Reference::new(&run)).at_price(0.05);
         let row = ComparisonRow {
             setting: "a setting with a long name".to_owned(),
             namespace: "default".to_owned(),

@@ -6,6 +6,8 @@
 //! controller fills. These modules format results; they do not decide verdicts or exit codes, and
 //! do not depend on engines.
 
+pub mod bound;
+pub mod capacity;
 pub mod change;
 mod change_lines;
 mod chart;
@@ -14,6 +16,7 @@ mod csv;
 mod difference;
 pub mod explain;
 pub mod first_difference;
+pub mod front;
 pub mod github;
 #[cfg(feature = "pages")]
 pub mod html;
@@ -31,6 +34,7 @@ pub mod prediction;
 mod prediction_lines;
 #[cfg_attr(not(feature = "pages"), expect(dead_code, reason = "only pages show all of it"))]
 mod presentation;
+pub mod price;
 pub mod results;
 mod scale;
 #[doc(hidden)]

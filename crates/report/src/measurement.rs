@@ -1,37 +1,41 @@
 //! Measures how well the pods of a prediction serve its load, from event to event.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use super::comparison::{Figures, Reference, ticks};
-use super::missing::{Decided, MissingTime, Reconciled, Supply};
+use super::missing::{Cause, Decided, MissingTime, Reconciled, Supply, pod_hours};
 use super::table;
 use kube_autoscaler_models::derivation::{Derivation, Target};
-use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::demand::{Demand, KnownMetric, Need};
 use kube_lockstep_sim::run::{FreeRun, FreeTick, ServingChange};
 
-/// Adds the figures that depend on the load.
+/// The figures of a run and of its parts, which begin at these times.
 pub(super) fn measure(
     scenario: &Scenario,
     run: &FreeRun,
     reference: &Reference,
-    figures: &mut Figures,
-) {
+    boundaries: &[Time],
+) -> (Figures, Vec<Figures>) {
+    let points = table::points(scenario, run, 0);
     let mut measured = Measured {
         demand: Demand::new(scenario),
         reference,
         hpas: first_states(run),
-        replicas: 0,
-        above_since: None,
-        missing: MissingTime::default(),
+        replicas: points.first().map_or(0, |(_, replicas)| *replicas),
+        whole: Sum::default(),
+        parts: vec![Sum::default(); boundaries.len()],
     };
-    let points = table::points(scenario, run, 0);
     let reconciles: Vec<&FreeTick> = ticks(run).collect();
     let (mut points, mut reconciles) = (&points[..], &reconciles[..]);
     let mut serving = &run.serving_changes[..];
-    let times = times(scenario, run, &measured.demand);
+    let mut times = times(scenario, run, &measured.demand);
+    times.extend(boundaries.iter().filter(|at| (Time::ZERO..scenario.until).contains(at)));
+    times.sort_unstable();
+    times.dedup();
     for (index, at) in times.iter().enumerate() {
         let end = times.get(index + 1).copied().unwrap_or(scenario.until);
         if *at == Time::ZERO {
@@ -43,12 +47,14 @@ pub(super) fn measure(
         }
         measured.serve(due(&mut serving, |it| it.at <= *at));
         for (_, replicas) in due(&mut points, |(from, _)| from <= at) {
-            measured.replicas = *replicas;
+            measured.scale(*replicas);
         }
-        measured.pass(*at, end, figures);
+        measured.pass(*at, end, boundaries.partition_point(|from| from <= at));
     }
-    figures.missing_pod_hours = measured.missing.pod_hours();
-    figures.missing_pod_hours_by_cause = measured.missing.by_cause();
+    // The last reconcile may be at the end.
+    points.iter().for_each(|(_, replicas)| measured.scale(*replicas));
+    measured.add_changes(run, boundaries);
+    (measured.whole.figures(), measured.parts.into_iter().map(Sum::figures).collect())
 }
 
 /// Takes the first elements off a sequence, as long as they are due.
@@ -80,8 +86,8 @@ struct Measured<'a> {
     hpas: BTreeMap<Arc<str>, HpaState>,
     /// `spec.replicas` of the target.
     replicas: i32,
-    above_since: Option<Time>,
-    missing: MissingTime,
+    whole: Sum,
+    parts: Vec<Sum>,
 }
 
 /// An HPA after a reconcile.
@@ -188,14 +194,92 @@ impl Measured<'_> {
         needed
     }
 
-    /// Time passes without a change.
-    fn pass(&mut self, from: Time, end: Time, figures: &mut Figures) {
-        let lasts = end - from;
+    /// The replicas change.
+    fn scale(&mut self, replicas: i32) {
+        self.replicas = replicas;
+        let peak = &mut self.whole.figures.peak_replicas;
+        *peak = (*peak).max(replicas);
+    }
+
+    /// Time passes without a change. `begun`: the number of parts that have begun.
+    fn pass(&mut self, from: Time, end: Time, begun: usize) {
         let needed = self.needed(from);
-        if let Some(replicas) = needed.replicas {
-            self.add_replicas(replicas, lasts, figures);
+        let serving = i32::try_from(self.demand.serving).unwrap_or(i32::MAX);
+        let missing = needed.replicas.filter(|needed| serving < *needed).map(|needed| {
+            let decided = self.hpas.values().map(|hpa| hpa.decided).reduce(Decided::join);
+            let supply = Supply { replicas: self.replicas, serving };
+            decided.unwrap_or_default().missing(needed, supply)
+        });
+        let passed = Passed {
+            from,
+            end,
+            replicas: self.replicas,
+            needed,
+            missing: missing.unwrap_or_default(),
+            has_failed: self.hpas.values().any(|hpa| hpa.has_failed),
+        };
+        let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
+        iter::once(&mut self.whole).chain(part).for_each(|sum| sum.add(&passed));
+    }
+
+    /// Counts the changes of the replicas, and those of the direction.
+    fn add_changes(&mut self, run: &FreeRun, boundaries: &[Time]) {
+        let mut last: Option<(i32, usize)> = None;
+        for tick in ticks(run) {
+            let change = tick.replicas_after - tick.replicas_before;
+            if change == 0 {
+                continue;
+            }
+            let begun = boundaries.partition_point(|from| *from <= tick.observation.at);
+            let direction = change.signum();
+            let reverses = last.is_some_and(|(before, _)| before != direction);
+            let is_within_part = last.is_some_and(|(_, part)| part == begun);
+            self.whole.add_change(reverses);
+            if let Some(part) = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index)) {
+                part.add_change(reverses && is_within_part);
+            }
+            last = Some((direction, begun));
         }
-        if self.hpas.values().any(|hpa| hpa.has_failed) {
+    }
+}
+
+/// A time without a change.
+struct Passed {
+    from: Time,
+    end: Time,
+    /// `spec.replicas` of the target.
+    replicas: i32,
+    needed: Needed,
+    /// The missing replicas by cause.
+    missing: Vec<(Cause, i32)>,
+    /// A reconcile or a metric has failed.
+    has_failed: bool,
+}
+
+/// The figures of a run, or of a part of it.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    figures: Figures,
+    /// The integral of the replicas, in pods × nanoseconds.
+    replicas: i128,
+    missing: MissingTime,
+    above_since: Option<Time>,
+}
+
+impl Sum {
+    fn add(&mut self, passed: &Passed) {
+        let Passed { from, end, replicas, needed, ref missing, has_failed } = *passed;
+        let (lasts, figures) = (end - from, &mut self.figures);
+        self.replicas += i128::from(replicas) * i128::from(lasts.0);
+        figures.peak_replicas = figures.peak_replicas.max(replicas);
+        if let Some(needed) = needed.replicas {
+            figures.excess_replicas = figures.excess_replicas.max(replicas.saturating_sub(needed));
+            figures.needed_peak_replicas = figures.needed_peak_replicas.max(needed);
+        }
+        for (cause, replicas) in missing {
+            self.missing.add(*cause, *replicas, lasts);
+        }
+        if has_failed {
             figures.failed_seconds += lasts.as_secs_f64();
         }
         if !needed.is_above {
@@ -208,18 +292,17 @@ impl Measured<'_> {
             figures.longest_above_target_seconds.max((end - since).as_secs_f64());
     }
 
-    fn add_replicas(&mut self, needed: i32, lasts: Span, figures: &mut Figures) {
-        let serving = i32::try_from(self.demand.serving).unwrap_or(i32::MAX);
-        let excess = self.replicas.saturating_sub(needed);
-        figures.excess_replicas = figures.excess_replicas.max(excess);
-        figures.needed_peak_replicas = figures.needed_peak_replicas.max(needed);
-        if serving >= needed {
-            return;
-        }
-        let decided = self.hpas.values().map(|hpa| hpa.decided).reduce(Decided::join);
-        let supply = Supply { replicas: self.replicas, serving };
-        for (cause, replicas) in decided.unwrap_or_default().missing(needed, supply) {
-            self.missing.add(cause, replicas, lasts);
+    fn add_change(&mut self, reverses: bool) {
+        self.figures.changes += 1;
+        self.figures.direction_changes += usize::from(reverses);
+    }
+
+    fn figures(self) -> Figures {
+        Figures {
+            pod_hours: pod_hours(self.replicas),
+            missing_pod_hours: self.missing.pod_hours(),
+            missing_pod_hours_by_cause: self.missing.by_cause(),
+            ..self.figures
         }
     }
 }

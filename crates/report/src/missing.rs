@@ -40,6 +40,22 @@ pub struct MissingByCause {
     pub other: f64,
 }
 
+impl MissingByCause {
+    /// The sum, by cause.
+    pub(super) fn plus(self, other: MissingByCause) -> MissingByCause {
+        MissingByCause {
+            maximum: self.maximum + other.maximum,
+            policy: self.policy + other.policy,
+            window: self.window + other.window,
+            start_up: self.start_up + other.start_up,
+            sync_period: self.sync_period + other.sync_period,
+            target: self.target + other.target,
+            tolerance: self.tolerance + other.tolerance,
+            other: self.other + other.other,
+        }
+    }
+}
+
 /// Replicas that are missing, integrated over time, exactly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissingTime {
@@ -74,7 +90,8 @@ impl MissingTime {
     }
 }
 
-fn pod_hours(pod_time: i128) -> f64 {
+/// Pod-hours, of pods × nanoseconds.
+pub(super) fn pod_hours(pod_time: i128) -> f64 {
     pod_time as f64 / 3.6e12
 }
 

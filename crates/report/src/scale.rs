@@ -135,6 +135,45 @@ fn round_up(value: f64, digits: &[f64]) -> f64 {
     digit.map_or(10.0 * power, |digit| digit * power)
 }
 
+/// A linear axis over the range of some values.
+#[cfg(feature = "pages")]
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct LinearAxis {
+    least: f64,
+    most: f64,
+    /// The coordinates of the least and of the most.
+    from: f64,
+    to: f64,
+}
+
+#[cfg(feature = "pages")]
+impl LinearAxis {
+    /// An axis over values that are not negative, with some room on both sides.
+    pub(crate) fn over(values: impl Iterator<Item = f64>, from: f64, to: f64) -> LinearAxis {
+        let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+            (least.min(value), most.max(value))
+        });
+        let room = ((most - least) * 0.06).max(most * 0.01).max(0.01);
+        LinearAxis { least: (least.min(most) - room).max(0.0), most: most + room, from, to }
+    }
+
+    /// The coordinate of a value.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let LinearAxis { least, most, from, to } = self;
+        from + (value - least) / (most - least) * (to - from)
+    }
+
+    /// Round values on the axis, with their texts.
+    pub(crate) fn labels(&self) -> Vec<(f64, String)> {
+        let step = round_up((self.most - self.least) / 6.0, &[1.0, 2.0, 5.0, 10.0]);
+        let digits = (-step.log10().floor()).clamp(0.0, 6.0) as usize;
+        let first = (self.least / step).ceil() as i64;
+        let last = (self.most / step).floor() as i64;
+        let values = (first..=last).map(|index| index as f64 * step);
+        values.map(|value| (value, format!("{value:.digits$}"))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +205,23 @@ mod tests {
     }
 
     #[cfg(feature = "pages")]
+    #[cfg(feature = "pages")]
+    #[test]
+    fn a_linear_axis_has_round_labels_inside_its_range() {
+        for values in [vec![3.2, 9.7], vec![0.0, 0.0], vec![5.0], vec![0.001, 1234.5], vec![]] {
+            let axis = LinearAxis::over(values.iter().copied(), 0.0, 100.0);
+            let labels = axis.labels();
+            assert!((2..=8).contains(&labels.len()), "{values:?}: {labels:?}");
+            let places = values.into_iter().chain(labels.iter().map(|(value, _)| *value));
+            for place in places.map(|value| axis.place(value)) {
+                assert!((0.0..=100.0).contains(&place), "{place}");
+            }
+        }
+        let axis = LinearAxis::over([3.2, 9.7].into_iter(), 0.0, 100.0);
+        let texts: Vec<String> = axis.labels().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["4", "6", "8", "10"]);
+    }
+
     #[test]
     fn every_value_is_inside_the_chart() {
         let axis = ValueAxis::up_to(7.0, 100.0, 4, true);

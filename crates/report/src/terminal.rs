@@ -318,6 +318,34 @@ impl Drop for Bar {
     }
 }
 
+/// The progress of a search: a number of things out of a largest number. It is drawn on terminals
+/// only.
+#[derive(Debug)]
+pub struct CountBar(ProgressBar);
+
+impl CountBar {
+    /// A bar for things with this name, in the plural.
+    #[must_use]
+    pub fn new(most: usize, noun: &str) -> CountBar {
+        let target = ProgressDrawTarget::stderr();
+        let bar = ProgressBar::with_draw_target(Some(most as u64), target);
+        bar.set_style(style("{bar:30.cyan/dim} {pos}/{len} {wide_msg}"));
+        bar.set_message(noun.to_owned());
+        CountBar(bar)
+    }
+
+    /// Shows a number.
+    pub fn set(&self, done: usize) {
+        self.0.set_position(done as u64);
+    }
+}
+
+impl Drop for CountBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// A bar that is readable without colors. The templates are literals in this file.
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);

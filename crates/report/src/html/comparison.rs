@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use maud::{Markup, html};
 
+use super::front::front;
 use super::lane::{self, ChartAxis, Lane};
 use super::page;
 use super::section::Section;
 use super::share::Share;
 use crate::comparison::{
-    CAUSES, COLUMNS, Column, ComparisonRow, SettingName, not_compared, tables,
+    CAUSES, Column, ComparisonRow, SettingName, columns, not_compared, tables,
 };
 use crate::counted;
 use crate::first_difference::{Differing, differing};
+use crate::front::FrontChart;
 use crate::prediction::Predicted;
 use crate::presentation::{Chart, Controller as _, Unit, Value, hpa, largest, words};
 use kube_autoscaler_models::time::Time;
@@ -65,6 +67,7 @@ pub struct Comparison {
     sections: Vec<Section>,
     share: Share,
     notes: Vec<String>,
+    fronts: Vec<FrontChart>,
 }
 
 /// The settings of one HPA, which share charts.
@@ -121,12 +124,18 @@ impl Comparison {
     #[must_use]
     pub fn new(settings: usize) -> Comparison {
         let share = Share::beside(CHART, settings);
-        Comparison { hpas: Vec::new(), sections: Vec::new(), share, notes: Vec::new() }
+        let (hpas, sections, notes, fronts) = Default::default();
+        Comparison { hpas, sections, share, notes, fronts }
     }
 
     /// Adds a note on the whole comparison.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
+    }
+
+    /// Adds a chart of settings by cost and missing pods.
+    pub fn add_front(&mut self, front: FrontChart) {
+        self.fronts.push(front);
     }
 
     /// Adds a setting.
@@ -183,6 +192,7 @@ impl Comparison {
         let drawn: Vec<Drawn<'_>> = drawn.collect();
         let overview = html! {
             section.over {
+                @for chart in &self.fronts { (front(chart)) }
                 (figures(rows))
                 @for drawn in &drawn { (drawn.chart()) }
             }
@@ -190,7 +200,7 @@ impl Comparison {
         let values: Vec<Values> = drawn.iter().map(Drawn::values).collect();
         let values = serde_json::to_string(&values).unwrap_or_default();
         page::page(page::Contents {
-            title: "Comparison",
+            title: if self.fronts.is_empty() { "Comparison" } else { "Tuning" },
             subject: &format!("by the model of {}", releases.join(", ")),
             notes: &notes,
             overview: Some(overview),
@@ -433,7 +443,7 @@ fn figures(rows: &[ComparisonRow]) -> Markup {
         @for text in not_compared(rows) { p.note { (text) } }
         details.notes {
             summary { "What the columns mean" }
-            (meanings(&COLUMNS))
+            (meanings(&columns(rows)))
             p { "The causes of missing pod-hours add up to “missing”:" }
             (meanings(&CAUSES))
         }

@@ -9,6 +9,7 @@ mod chart;
 mod comparison;
 mod events;
 mod figures;
+mod front;
 mod lane;
 mod page;
 mod panels;
