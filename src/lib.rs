@@ -64,6 +64,7 @@
 //! | `manifests` | scenarios from the manifests of autoscalers | `models`, `scenario` |
 //! | `report` | reports as text, JSON, pages, and in the formats of CI systems | `models`, `scenario`, `sim` |
 //! | `predict` | predictions on the model alone, for libraries | `models`, `manifests`, `report`, `scenario`, `sim` |
+//! | `tune` | the search for the settings of an HPA, on the model alone | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `data` | fixtures, recorded traces, and the Go programs that host upstream's code: read from their folders by development builds, embedded in a release | no other crate |
 //! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `models`, `data`, `scenario`, `sim` |
 //! | `fuzz` | generated scenarios, shrinking, and the reports of the fuzzer | `models`, `report`, `scenario`, `sim` |
@@ -72,7 +73,7 @@
 //! The crates are in `crates/`; their names begin with `kube-lockstep-`, apart from
 //! `kube-autoscaler-models`. This crate has the library's main types and, in `src/cli`, the command
 //! with one file per subcommand. The compiler holds which crate may use which. The crates from
-//! `models` to `predict` do no I/O: no files, no clock, no processes. With them, the playground
+//! `models` to `tune` do no I/O: no files, no clock, no processes. With them, the playground
 //! (`playground/`) runs in a browser.
 //!
 //! Engines in virtual time run scenarios through `Session` of `sim`, step by step. A cluster
@@ -118,6 +119,7 @@ pub use facade::{Engine, Error, Lockstep, ReadScenario, Report, Suite};
 pub use kube_lockstep_predict::{Predict, PredictHpa, PredictVpa, Prediction, VpaPrediction};
 pub use kube_lockstep_predict::{Release, Scenario, VpaRelease, VpaScenario};
 pub use kube_lockstep_sim::engine::EngineError;
+pub use kube_lockstep_tune::{Setting, Tune, Tuned};
 
 /// True if this build has the feature `clusters`.
 #[doc(hidden)]

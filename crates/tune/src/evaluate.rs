@@ -1,0 +1,161 @@
+//! The figures of settings, each from a run of the model.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::axis::Axis;
+use super::search::Point;
+use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::resolved::Observed;
+use kube_lockstep_scenario::{Diagnostic, Scenario};
+use kube_lockstep_sim::run::{FreeRun, free_run_without_trace};
+
+/// The figures of a setting.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Measured {
+    /// Those of the whole load.
+    pub(crate) whole: Figures,
+    /// Those of each day; of a load of less than two days, those of the whole load.
+    pub(crate) days: Vec<Figures>,
+}
+
+/// The times at which the days of a load begin: every 24 hours from its start. The rest of a day is
+/// a day of its own from 12 hours on.
+pub(crate) fn days(until: Time) -> Vec<Time> {
+    let day = Span::from_mins(24 * 60);
+    let half = Span::from_mins(12 * 60);
+    let mut starts = vec![Time::ZERO];
+    while let Some(next) = starts.last().map(|last| *last + day).filter(|it| *it + half <= until) {
+        starts.push(next);
+    }
+    starts
+}
+
+/// Runs the model with the settings of a grid.
+pub(crate) struct Evaluator<'e> {
+    pub(crate) release: Release,
+    pub(crate) axes: &'e [Axis],
+    /// The times at which the days begin.
+    pub(crate) days: &'e [Time],
+    pub(crate) reference: &'e Reference,
+    /// The price of the hour of a pod.
+    pub(crate) price: Option<f64>,
+    pub(crate) jobs: usize,
+    /// Called after each setting. If it returns false, the search ends.
+    pub(crate) goes_on: &'e (dyn Fn() -> bool + Sync),
+}
+
+impl Evaluator<'_> {
+    /// The manifests of the HPAs with the setting of a point.
+    pub(crate) fn manifests(
+        &self,
+        scenario: &Scenario,
+        point: &Point,
+    ) -> Result<Vec<Value>, String> {
+        let manifests: Value = scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
+        let mut tree = json!({ "hpas": manifests });
+        for (axis, index) in self.axes.iter().zip(point) {
+            if *index != axis.current {
+                axis.path.set(axis.path.find_hpa(&mut tree)?, axis.values[*index].clone())?;
+            }
+        }
+        Ok(tree["hpas"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// The scenario with the setting of a point.
+    ///
+    /// # Errors
+    /// If an API server rejects the setting.
+    pub(crate) fn scenario(
+        &self,
+        scenario: &Scenario,
+        point: &Point,
+    ) -> Result<Arc<Scenario>, String> {
+        let varied = scenario::with_manifests(scenario, &self.manifests(scenario, point)?);
+        let mut varied = varied.map_err(|problems| first_of(&problems))?;
+        // The figures do not depend on these effects.
+        varied.observed = Observed { sent_events: false, all_metrics: false };
+        Ok(Arc::new(varied))
+    }
+
+    /// The figures of a setting.
+    ///
+    /// # Errors
+    /// If an API server rejects the setting, or its outcome is not deterministic.
+    pub(crate) fn measure(&self, scenario: &Scenario, point: &Point) -> Result<Measured, String> {
+        let scenario = self.scenario(scenario, point)?;
+        let run = run(&scenario, self.release)?;
+        Ok(self.figures(&scenario, &run))
+    }
+
+    fn figures(&self, scenario: &Scenario, run: &FreeRun) -> Measured {
+        let boundaries = if self.days.len() > 1 { self.days } else { &[] };
+        let (whole, days) = Figures::of_parts(scenario, run, self.reference, boundaries);
+        let priced = |figures: Figures| match self.price {
+            Some(price) => figures.at_price(price),
+            None => figures,
+        };
+        let whole = priced(whole);
+        let days: Vec<Figures> = days.into_iter().map(priced).collect();
+        Measured { whole, days: if days.is_empty() { vec![whole] } else { days } }
+    }
+
+    /// The figures of several settings, in their order. There are fewer if the search ends.
+    pub(crate) fn measure_all(
+        &self,
+        scenario: &Scenario,
+        points: &[Point],
+    ) -> Vec<Result<Measured, String>> {
+        let next = AtomicUsize::new(0);
+        let has_ended = AtomicBool::new(false);
+        let results = Mutex::new(vec![None; points.len()]);
+        let work = || {
+            while !has_ended.load(Ordering::Relaxed) {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(point) = points.get(index) else { break };
+                let measured = self.measure(scenario, point);
+                if let Ok(mut results) = results.lock() {
+                    results[index] = Some(measured);
+                }
+                if !(self.goes_on)() {
+                    has_ended.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            // The current thread works, too: in a browser, there is no other.
+            for _ in 1..self.jobs.min(points.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let results = results.into_inner().unwrap_or_default();
+        results.into_iter().map_while(|result| result).collect()
+    }
+}
+
+/// Runs the model.
+///
+/// # Errors
+/// If the scenario can't be run to its end on the release.
+pub(crate) fn run(scenario: &Arc<Scenario>, release: Release) -> Result<FreeRun, String> {
+    let run = free_run_without_trace(scenario, release);
+    if let Some(why) = run.refused() {
+        return Err(why);
+    }
+    match run.undetermined {
+        Some(random) => Err(random.why),
+        None => Ok(run),
+    }
+}
+
+/// The first of some problems.
+pub(crate) fn first_of(problems: &[Diagnostic]) -> String {
+    problems.first().map(|problem| problem.what.clone()).unwrap_or_default()
+}

@@ -1,0 +1,229 @@
+//! Searches of small grids, compared with every setting on its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::{Tune, Tuned, Vary};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_report::bound::Bounds;
+use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::testing::scenario;
+use kube_lockstep_sim::run::free_run;
+
+/// A web shop whose load rises for some minutes.
+const SHOP: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {name: web}
+  spec:
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+    minReplicas: 4
+    maxReplicas: 12
+    behavior: {scaleDown: {stabilizationWindowSeconds: 300}}
+    metrics:
+    - type: Resource
+      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+workload:
+  replicas: 4
+  containers: [{name: app, requests: {cpu: 1}}]
+  startup: {ready: 30s}
+metrics:
+  resource:
+  - name: cpu
+    load: {steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]}
+until: 30m
+";
+
+const TARGET: &str = "spec.metrics.0.resource.target.averageUtilization";
+const WINDOW: &str = "spec.behavior.scaleDown.stabilizationWindowSeconds";
+
+fn vary(values: &[(&str, &str)]) -> Vec<Vary> {
+    let vary = |(path, values): &(&str, &str)| format!("{path}={values}").parse();
+    values.iter().map(vary).collect::<Result<_, _>>().expect("fields to vary")
+}
+
+fn bounds(text: &str) -> Bounds {
+    text.parse().expect("bounds")
+}
+
+fn tune(text: &str) -> Tune {
+    Tune::new(scenario(text))
+}
+
+/// The figures of a setting, from the text of its scenario.
+fn figures(reference: &Reference, text: &str) -> Figures {
+    let scenario: Arc<Scenario> = scenario(text);
+    Figures::new(&scenario, &free_run(&scenario, Release::NEWEST), reference)
+}
+
+#[test]
+fn the_front_is_that_of_every_setting_on_its_own() {
+    let targets = [40, 50, 70, 90];
+    let (windows, maximums) = ([0, 60, 300], [8, 12, 20]);
+    let grid = [(TARGET, "40,70,90"), (WINDOW, "0,60"), ("spec.maxReplicas", "8,20")];
+    let tuned = tune(SHOP).vary(vary(&grid)).objective(bounds("missing<=0.2")).run();
+    let tuned = tuned.expect("a search");
+    assert!(tuned.is_exhaustive && tuned.evaluated == 36, "{}", tuned.evaluated);
+
+    let first = scenario(SHOP);
+    let reference = Reference::new(&free_run(&first, Release::NEWEST));
+    let mut all = Vec::new();
+    for target in targets {
+        for window in windows {
+            for most in maximums {
+                let text = SHOP
+                    .replace("averageUtilization: 50", &format!("averageUtilization: {target}"))
+                    .replace("Seconds: 300", &format!("Seconds: {window}"))
+                    .replace("maxReplicas: 12", &format!("maxReplicas: {most}"));
+                let it = figures(&reference, &text);
+                all.push((it.pod_hours, it.missing_pod_hours));
+            }
+        }
+    }
+    let is_best = |(cost, missing): &&(f64, f64)| {
+        let better = |it: &(f64, f64)| {
+            it.0 <= *cost && it.1 <= *missing && (it.0, it.1) != (*cost, *missing)
+        };
+        !all.iter().any(better)
+    };
+    let mut front: Vec<(f64, f64)> = all.iter().filter(is_best).copied().collect();
+    front.sort_by(|one, other| one.0.total_cmp(&other.0));
+    front.dedup();
+    let found = tuned.front.iter().map(|it| (it.figures.pod_hours, it.figures.missing_pod_hours));
+    assert_eq!(found.collect::<Vec<_>>(), front);
+    assert!(front.len() > 3, "{front:?}");
+
+    let cheapest = all.iter().filter(|(_, missing)| *missing <= 0.2);
+    let cheapest = cheapest.map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
+    let best = tuned.best.expect("a setting that keeps the objective");
+    assert_eq!(best.figures.pod_hours, cheapest);
+    assert!(best.figures.missing_pod_hours <= 0.2, "{best:?}");
+}
+
+/// The parts of a result that must not depend on the number of threads.
+fn comparable(tuned: &Tuned) -> String {
+    serde_json::to_string(tuned).expect("JSON")
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_number_of_jobs() {
+    let search = || tune(SHOP).objective(bounds("missing<=0.3")).settings(120);
+    let one = search().run().expect("a search");
+    assert!(!one.is_exhaustive && one.evaluated == 120, "{}", one.evaluated);
+    let three = search().jobs(3).run().expect("a search");
+    assert_eq!(comparable(&one), comparable(&three));
+}
+
+#[test]
+fn a_local_search_finds_a_setting_that_is_better_than_the_current_one() {
+    let tuned = tune(SHOP).settings(150).run().expect("a search");
+    let best = tuned.best.as_ref().expect("a setting");
+    assert!(best.figures.pod_hours < tuned.current.figures.pod_hours, "{}", tuned.headline());
+    assert!(best.figures.missing_pod_hours <= tuned.current.figures.missing_pod_hours);
+    assert!(best.figures.above_target_seconds <= tuned.current.figures.above_target_seconds);
+    assert_eq!(tuned.contributions.len(), best.changes.len());
+    assert_eq!(tuned.patches.len(), 1);
+    // The patch is the difference between the manifests.
+    let patched = &tuned.patches[0].manifest;
+    assert_eq!(patched["spec"]["scaleTargetRef"]["name"], "web");
+    let current = tune(SHOP).scenario_with(&tuned.current).expect("a scenario");
+    assert_eq!(current.hpas[0].manifest["spec"]["maxReplicas"], 12);
+    let changed = tune(SHOP).scenario_with(best).expect("a scenario");
+    assert_eq!(changed.hpas[0].manifest, *patched);
+}
+
+#[test]
+fn an_objective_that_no_setting_keeps_has_no_best_setting() {
+    let grid = [("spec.maxReplicas", "5,6")];
+    let tuned = tune(SHOP).vary(vary(&grid)).objective(bounds("missing<=0")).run();
+    let tuned = tuned.expect("a search");
+    assert!(tuned.best.is_none() && tuned.patches.is_empty());
+    assert!(tuned.headline().starts_with("No setting keeps the objective missing<=0."));
+}
+
+#[test]
+fn settings_that_an_api_server_rejects_count_as_invalid() {
+    let grid = [("spec.minReplicas", "2,30"), ("spec.maxReplicas", "10,20")];
+    let tuned = tune(SHOP).vary(vary(&grid)).run().expect("a search");
+    // A minimum of 30 is above each maximum.
+    assert_eq!((tuned.evaluated, tuned.invalid), (9, 3));
+}
+
+#[test]
+fn a_capacity_replaces_the_target() {
+    let grid = [(TARGET, "50,90")];
+    let search = || tune(SHOP).vary(vary(&grid)).objective(bounds("missing<=0.3"));
+    let by_target = search().run().expect("a search").best.expect("a setting");
+    assert_eq!(by_target.changes, [], "a target of 90% lacks pods by its definition");
+    let capacity = vec!["cpu=95%".parse().expect("a capacity")];
+    let by_capacity = search().capacities(capacity).run().expect("a search").best;
+    let by_capacity = by_capacity.expect("a setting");
+    assert_eq!(by_capacity.changes[0].to, json!(90));
+    let error = search().capacities(vec!["cpu=2".parse().expect("a capacity")]).run();
+    assert!(error.expect_err("another unit").contains("must be in percent of the request"));
+    let error = search().capacities(vec!["queue=2".parse().expect("a capacity")]).run();
+    assert_eq!(error.expect_err("no such metric"), "no HPA scales on queue, which has a capacity");
+}
+
+#[test]
+fn an_interrupted_search_has_the_result_so_far() {
+    let left = AtomicUsize::new(20);
+    let tuned = tune(SHOP).run_watched(&|_| left.fetch_sub(1, Ordering::Relaxed) > 1);
+    let tuned = tuned.expect("a search");
+    assert!(tuned.is_interrupted && tuned.evaluated == 20, "{}", tuned.evaluated);
+    assert!(tuned.headline().contains("until the search was interrupted"));
+}
+
+/// Two days: the second one has the higher load.
+fn two_days() -> String {
+    let steps = "steps: [{at: 0s, value: 1}, {at: 6h, value: 3}, {at: 8h, value: 1}, \
+                 {at: 30h, value: 9}, {at: 32h, value: 1}]";
+    SHOP.replace("steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]", steps)
+        .replace("until: 30m", "until: 48h")
+        .replace("maxReplicas: 12", "maxReplicas: 30")
+}
+
+#[test]
+fn a_setting_that_only_fits_the_days_of_the_search_is_noticed() {
+    let grid = [("spec.maxReplicas", "7,8,20")];
+    let search = |text: &str| {
+        tune(text).vary(vary(&grid)).objective(bounds("missing<=0.3")).run().expect("a search")
+    };
+    let tuned = search(&two_days());
+    assert_eq!(tuned.days, 2);
+    // 8 replicas are enough on the first day only, and cost the same as 20 there.
+    let best = tuned.best.as_ref().expect("a setting");
+    assert_eq!(best.days_kept, 2, "{}", tuned.headline());
+    let check = tuned.checks.iter().find(|check| check.condition == "day 2").expect("a check");
+    assert_eq!(check.broken, Vec::<String>::new());
+    // With only small maximums, the failed check is told.
+    let small = two_days().replace("maxReplicas: 30", "maxReplicas: 9");
+    let small =
+        tune(&small).vary(vary(&[("spec.maxReplicas", "7,8")])).objective(bounds("missing<=0.3"));
+    let small = small.run().expect("a search");
+    let best = small.best.as_ref().expect("a setting for the first day");
+    assert_eq!(best.days_kept, 1);
+    let check = small.checks.iter().find(|check| check.condition == "day 2").expect("a check");
+    assert!(check.broken[0].starts_with("missing ") && check.broken[0].ends_with("limit 0.30"));
+}
+
+#[test]
+fn noise_and_start_up_times_check_the_result() {
+    let noisy = SHOP.replace(
+        "load: {steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]}",
+        "load: {noise: 10%, seed: 1, of: 6}",
+    );
+    let grid = [("spec.maxReplicas", "13,14")];
+    let tuned = tune(&noisy).vary(vary(&grid)).objective(bounds("missing<=5")).runs(3).run();
+    let conditions: Vec<String> =
+        tuned.expect("a search").checks.into_iter().map(|it| it.condition).collect();
+    let expected = ["noise of run 2", "noise of run 3", "start-up of 15s", "start-up of 1m"];
+    assert_eq!(conditions, expected);
+}

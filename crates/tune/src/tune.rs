@@ -1,0 +1,506 @@
+//! The search itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::axis::{Axis, Defaults, Vary, axes};
+use super::evaluate::{Evaluator, Measured, days, first_of, run};
+use super::search::{Point, Score, Scores, Search, front};
+use super::tuned::{
+    Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch, setting,
+};
+use serde_json::Value;
+
+use kube_autoscaler_models::flags::Gate;
+use kube_autoscaler_models::rules::{Release, Rules};
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_manifests::field::FieldPath;
+use kube_lockstep_report::bound::{Bound, Bounds};
+use kube_lockstep_report::capacity::Capacity;
+use kube_lockstep_report::comparison::{COST, Column, Figures, Reference};
+use kube_lockstep_report::price::Price;
+use kube_lockstep_scenario::{self as scenario, Scenario};
+
+/// The search for the cheapest settings of the HPAs of a scenario that keep an objective.
+///
+/// The load of a scenario of two days or more is divided: the search uses the first, third, … day,
+/// and the others check its result. The objective must hold on each day.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is searched before `run` is called"]
+pub struct Tune {
+    scenario: Arc<Scenario>,
+    release: Release,
+    vary: Vec<Vary>,
+    objective: Bounds,
+    minimize: Option<Column>,
+    price: Option<Price>,
+    capacities: Vec<Capacity>,
+    runs: u32,
+    settings: usize,
+    jobs: usize,
+    seed: u64,
+}
+
+/// The progress of a search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The number of settings that have been evaluated.
+    pub done: usize,
+    /// The largest number of settings that the search evaluates.
+    pub most: usize,
+}
+
+/// The number of settings that the checks try, from the cheapest on, until one passes all of them.
+const MOST_CHECKED: usize = 8;
+
+impl Tune {
+    /// Creates a search for the newest release. The objective is to be no worse than the current
+    /// setting.
+    pub fn new(scenario: impl Into<Arc<Scenario>>) -> Tune {
+        Tune {
+            scenario: scenario.into(),
+            release: Release::NEWEST,
+            vary: Vec::new(),
+            objective: Bounds::no_worse(),
+            minimize: None,
+            price: None,
+            capacities: Vec::new(),
+            runs: 1,
+            settings: 500,
+            jobs: 1,
+            seed: 0,
+        }
+    }
+
+    /// Sets the release.
+    pub fn release(mut self, release: Release) -> Tune {
+        self.release = release;
+        self
+    }
+
+    /// Varies only these fields. Default: the targets, limits and behavior of each HPA.
+    pub fn vary(mut self, vary: Vec<Vary>) -> Tune {
+        self.vary = vary;
+        self
+    }
+
+    /// Sets the objective, which must hold on each day.
+    pub fn objective(mut self, objective: Bounds) -> Tune {
+        self.objective = objective;
+        self
+    }
+
+    /// Sets the figure to minimize. Default: the cost, or without prices the pod-hours.
+    pub fn minimize(mut self, figure: Column) -> Tune {
+        self.minimize = Some(figure);
+        self
+    }
+
+    /// Sets the prices.
+    pub fn price(mut self, price: Price) -> Tune {
+        self.price = Some(price);
+        self
+    }
+
+    /// Measures metrics against the load that a pod serves well, in place of their targets.
+    pub fn capacities(mut self, capacities: Vec<Capacity>) -> Tune {
+        self.capacities = capacities;
+        self
+    }
+
+    /// Sets the number of runs with different noise, which check the result (default: 1).
+    pub fn runs(mut self, runs: u32) -> Tune {
+        self.runs = runs;
+        self
+    }
+
+    /// Sets the largest number of settings that the search evaluates (default: 500).
+    pub fn settings(mut self, settings: usize) -> Tune {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets the number of threads (default: 1). The result does not depend on it.
+    pub fn jobs(mut self, jobs: usize) -> Tune {
+        self.jobs = jobs;
+        self
+    }
+
+    /// Sets the seed of the points that are chosen at random (default: 0).
+    pub fn seed(mut self, seed: u64) -> Tune {
+        self.seed = seed;
+        self
+    }
+
+    /// Searches.
+    ///
+    /// # Errors
+    /// If the current setting can't be predicted, or an option does not fit the scenario.
+    pub fn run(&self) -> Result<Tuned, String> {
+        self.run_watched(&|_| true)
+    }
+
+    /// Searches, and reports the progress after each setting. If `watch` returns false, the search
+    /// ends, and the result is that of the settings so far.
+    ///
+    /// # Errors
+    /// As for [`Tune::run`].
+    pub fn run_watched(&self, watch: &(dyn Fn(Progress) -> bool + Sync)) -> Result<Tuned, String> {
+        let scenario = &self.scenario;
+        let minimized = self.minimized()?;
+        if scenario.vpa.is_some() {
+            return Err("the settings of an HPA with a VPA can't be searched".to_owned());
+        }
+        let before = run(scenario, self.release)?;
+        let mut reference = Reference::new(&before);
+        for capacity in &self.capacities {
+            if !reference.measure_at(capacity)? {
+                return Err(format!("no HPA scales on {}, which has a capacity", capacity.metric));
+            }
+        }
+        let needed = Figures::new(scenario, &before, &reference).needed_peak_replicas;
+        drop(before);
+        let axes = self.axes(needed)?;
+        let days = days(scenario.until);
+        let done = AtomicUsize::new(0);
+        let goes_on = || {
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+            watch(Progress { done, most: self.settings })
+        };
+        let evaluator = Evaluator {
+            release: self.release,
+            axes: &axes,
+            days: &days,
+            reference: &reference,
+            price: self.price.map(|price| price.of(&scenario.workload.spec)),
+            jobs: self.jobs.max(1),
+            goes_on: &goes_on,
+        };
+        Searching::new(self, minimized, evaluator)?.tuned()
+    }
+
+    /// The scenario with a setting, without its expectations.
+    ///
+    /// # Errors
+    /// If an API server rejects the setting.
+    pub fn scenario_with(&self, setting: &Setting) -> Result<Arc<Scenario>, String> {
+        let mut manifests: Vec<Value> =
+            self.scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
+        for Change { hpa, path, to, .. } in &setting.changes {
+            let path = FieldPath::parse(path)?;
+            let index = self.scenario.hpas.iter().position(|it| hpa.as_deref() == Some(&*it.name));
+            path.set(&mut manifests[index.unwrap_or(0)], to.clone())?;
+        }
+        let varied = scenario::with_manifests(&self.scenario, &manifests);
+        let mut varied = varied.map_err(|problems| first_of(&problems))?;
+        varied.expect = Vec::new();
+        Ok(Arc::new(varied))
+    }
+
+    /// The figure to minimize: `cost` is the price of the pod-hours if there is one.
+    fn minimized(&self) -> Result<Column, String> {
+        let without_price = |name: &str| name == COST && self.price.is_none();
+        if self.objective.0.iter().any(|bound| without_price(bound.column())) {
+            return Err("an objective for the cost requires prices".to_owned());
+        }
+        match self.minimize {
+            Some(column) if !without_price(column.name()) => Ok(column),
+            None if self.price.is_some() => COST.parse(),
+            _ => "pod-hours".parse(),
+        }
+    }
+
+    /// The fields to vary, of all HPAs of the first target.
+    fn axes(&self, needed: i32) -> Result<Vec<Axis>, String> {
+        let rules = Rules::of(self.release);
+        let defaults = Defaults {
+            needed,
+            has_behavior: rules.admission.has_behavior,
+            has_tolerance: rules.admission.has_tolerance
+                && self.scenario.gates_by(&rules).enabled(Gate::HpaConfigurableTolerance),
+        };
+        let hpas = &self.scenario.hpas;
+        let known = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
+        for Vary { path, .. } in &self.vary {
+            let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.name).collect();
+            match &path.hpa {
+                Some(name) if !known(name) => {
+                    let names = names.join(", ");
+                    return Err(format!("{name}/{path}: there is no such HPA; there is {names}"));
+                }
+                None if names.len() > 1 => {
+                    return Err(format!(
+                        "{path}: begin the path with the name of the HPA, for example \
+                         {}/{path}; the HPAs are {}",
+                        names[0],
+                        names.join(", ")
+                    ));
+                }
+                _ => {}
+            }
+        }
+        let several = hpas.len() > 1;
+        let own = hpas.iter().filter(|hpa| hpa.target == 0).flat_map(|hpa| {
+            let given: Vec<Vary> = self.vary.clone();
+            let is_varied = given.is_empty()
+                || given
+                    .iter()
+                    .any(|it| it.path.hpa.as_deref().is_none_or(|name| *name == *hpa.name));
+            let name = several.then_some(&*hpa.name);
+            if is_varied { axes(&hpa.manifest, name, &given, defaults) } else { Vec::new() }
+        });
+        let axes: Vec<Axis> = own.collect();
+        // A path must lead to a field that can be set.
+        for axis in &axes {
+            for hpa in
+                hpas.iter().filter(|hpa| axis.path.hpa.as_deref().is_none_or(|it| *it == *hpa.name))
+            {
+                let mut manifest = hpa.manifest.clone();
+                let metrics = manifest["spec"]["metrics"].as_array().map_or(0, Vec::len);
+                axis.path.set(&mut manifest, axis.values[axis.current].clone())?;
+                axis.path.check_metric(&manifest, metrics)?;
+            }
+        }
+        Ok(axes)
+    }
+}
+
+/// A search in progress.
+struct Searching<'s> {
+    tune: &'s Tune,
+    evaluator: Evaluator<'s>,
+    minimized: Column,
+    risk: Column,
+    start: Point,
+    current: Measured,
+    measured: BTreeMap<Point, Measured>,
+    is_interrupted: bool,
+    invalid: usize,
+}
+
+impl<'s> Searching<'s> {
+    fn new(
+        tune: &'s Tune,
+        minimized: Column,
+        evaluator: Evaluator<'s>,
+    ) -> Result<Searching<'s>, String> {
+        let risk = if minimized.name() == "missing" { "pod-hours" } else { "missing" };
+        let start: Point = evaluator.axes.iter().map(|axis| axis.current).collect();
+        let current = evaluator.measure(&tune.scenario, &start)?;
+        Ok(Searching {
+            tune,
+            evaluator,
+            minimized,
+            risk: risk.parse()?,
+            start,
+            current,
+            measured: BTreeMap::new(),
+            is_interrupted: false,
+            invalid: 0,
+        })
+    }
+
+    fn tuned(mut self) -> Result<Tuned, String> {
+        let axes = self.evaluator.axes;
+        let grid: Vec<usize> = axes.iter().map(|axis| axis.values.len()).collect();
+        let start = self.start.clone();
+        let (most, seed) = (self.tune.settings.max(1), self.tune.seed);
+        let search = Search { grid: &grid, start: &start, most, seed };
+        let scores = search.run(&mut |points| self.scores(points));
+        self.measured.entry(start.clone()).or_insert_with(|| self.current.clone());
+        let (best, checks) = self.best(&scores);
+        let contributions = best.as_ref().map(|best| self.contributions(best)).unwrap_or_default();
+        let front = front(&scores, &start);
+        let setting = |point: &Point| self.setting(point, &self.measured[point]);
+        Ok(Tuned {
+            objective: self.tune.objective.to_string(),
+            minimized: self.minimized.name(),
+            risk: self.risk.name(),
+            current: setting(&start),
+            patches: best.as_ref().map(|best| self.patches(best)).transpose()?.unwrap_or_default(),
+            best: best.as_ref().map(setting),
+            contributions,
+            checks,
+            front: front.iter().map(setting).collect(),
+            varied: axes.iter().map(varied).collect(),
+            evaluated: scores.len(),
+            invalid: self.invalid,
+            grid: u64::try_from(search.size()).unwrap_or(u64::MAX),
+            is_exhaustive: search.is_exhaustive() && !self.is_interrupted,
+            is_interrupted: self.is_interrupted,
+            days: self.current.days.len(),
+            all: self.measured.iter().map(|(point, it)| self.setting(point, it)).collect(),
+        })
+    }
+
+    fn setting(&self, point: &Point, measured: &Measured) -> Setting {
+        setting(self.evaluator.axes, point, measured, &self.current, &self.tune.objective)
+    }
+
+    /// Evaluates points.
+    fn scores(&mut self, points: &[Point]) -> Vec<Option<Score>> {
+        let measured = self.evaluator.measure_all(&self.tune.scenario, points);
+        self.is_interrupted |= measured.len() < points.len();
+        let scored = points.iter().zip(measured).map(|(point, measured)| {
+            let Ok(measured) = measured else {
+                self.invalid += 1;
+                return None;
+            };
+            let score = self.score(&measured);
+            self.measured.insert(point.clone(), measured);
+            Some(score)
+        });
+        scored.collect()
+    }
+
+    /// The score on the days that the search uses: the first, the third, and so on.
+    fn score(&self, measured: &Measured) -> Score {
+        let days = || measured.days.iter().zip(&self.current.days).step_by(2);
+        let joined = days().map(|(day, _)| *day).reduce(Figures::join).unwrap_or_default();
+        let violation = days().flat_map(|(day, base)| {
+            let excess = |bound: &Bound| {
+                let limit = bound.limit(base).abs();
+                bound.excess(day, base) / if limit > 0.0 { limit } else { 1.0 }
+            };
+            self.tune.objective.0.iter().map(excess)
+        });
+        Score {
+            violation: violation.sum(),
+            cost: self.minimized.figure(&joined),
+            risk: self.risk.figure(&joined),
+        }
+    }
+
+    /// The cheapest setting that keeps the objective on the days of the search and passes all
+    /// checks; if none of the first ones does, the cheapest one with the checks that it fails.
+    fn best(&self, scores: &Scores) -> (Option<Point>, Vec<Check>) {
+        let changes = |point: &Point| {
+            point.iter().zip(&self.start).filter(|(one, other)| one != other).count()
+        };
+        let kept = scores.iter().filter_map(|(point, score)| Some((point, (*score)?)));
+        let mut kept: Vec<(&Point, Score)> = kept.filter(|(_, it)| it.violation == 0.0).collect();
+        kept.sort_by(|(one, a), (other, b)| {
+            let order = a.cost.total_cmp(&b.cost).then(a.risk.total_cmp(&b.risk));
+            order.then(changes(one).cmp(&changes(other))).then(one.cmp(other))
+        });
+        let conditions = self.conditions();
+        let mut first = None;
+        for (point, _) in kept.into_iter().take(MOST_CHECKED) {
+            let checks = self.checks(point, &conditions);
+            if checks.iter().all(|check| check.broken.is_empty()) {
+                return (Some(point.clone()), checks);
+            }
+            first.get_or_insert((point.clone(), checks));
+        }
+        first.map_or((None, Vec::new()), |(point, checks)| (Some(point), checks))
+    }
+
+    /// Other conditions than those of the search, each with the current setting under it.
+    fn conditions(&self) -> Vec<Condition> {
+        let scenario = &self.tune.scenario;
+        let noise = (1..self.tune.runs).filter_map(|run| {
+            let varied = scenario::with_noise_of_run(scenario, run)?;
+            Some((format!("noise of run {}", run + 1), varied))
+        });
+        let startup = scenario.workload.startup.ready.filter(|ready| *ready > Span::ZERO);
+        let startup = startup.into_iter().flat_map(|ready| {
+            [Span(ready.0 / 2), Span(ready.0.saturating_mul(2))].map(|ready| {
+                let mut varied = (**scenario).clone();
+                varied.workload.startup.ready = Some(ready);
+                (format!("start-up of {ready}"), varied)
+            })
+        });
+        // What is known is shown at once after Ctrl-C.
+        let all = noise.chain(startup).take_while(|_| !self.is_interrupted);
+        let conditions = all.filter_map(|(name, scenario)| {
+            let current = self.evaluator.measure(&scenario, &self.start).ok()?;
+            Some(Condition { name, scenario, current })
+        });
+        conditions.collect()
+    }
+
+    fn checks(&self, point: &Point, conditions: &[Condition]) -> Vec<Check> {
+        let Some(measured) = self.measured.get(point) else { return Vec::new() };
+        let days = measured.days.iter().zip(&self.current.days).enumerate();
+        let days = days.skip(1).step_by(2).map(|(index, (day, base))| Check {
+            condition: format!("day {}", index + 1),
+            broken: self.broken(day, base),
+        });
+        let others = conditions.iter().map(|condition| {
+            let broken = match self.evaluator.measure(&condition.scenario, point) {
+                Ok(measured) => {
+                    let days = measured.days.iter().zip(&condition.current.days).enumerate();
+                    let broken = days.flat_map(|(index, (day, base))| {
+                        let on = (measured.days.len() > 1).then(|| format!("day {}: ", index + 1));
+                        let on = on.unwrap_or_default();
+                        self.broken(day, base).into_iter().map(move |it| format!("{on}{it}"))
+                    });
+                    broken.collect()
+                }
+                Err(why) => vec![why],
+            };
+            Check { condition: condition.name.clone(), broken }
+        });
+        days.chain(others).collect()
+    }
+
+    /// The bounds of the objective that figures break.
+    fn broken(&self, figures: &Figures, base: &Figures) -> Vec<String> {
+        let broken = self.tune.objective.0.iter().filter(|it| !it.is_kept(figures, base));
+        broken.map(|bound| bound.broken(figures, base)).collect()
+    }
+
+    /// The best setting without each of its changes.
+    fn contributions(&self, best: &Point) -> Vec<Without> {
+        let changed = (0..best.len()).filter(|axis| best[*axis] != self.start[*axis]);
+        let without = changed.map(|axis| {
+            let mut point = best.clone();
+            point[axis] = self.start[axis];
+            let measured = match self.measured.get(&point) {
+                Some(known) => Some(known.clone()),
+                None => self.evaluator.measure(&self.tune.scenario, &point).ok(),
+            };
+            let kept = |it: &Measured| days_kept(it, &self.current, &self.tune.objective);
+            Without {
+                change: change(&self.evaluator.axes[axis], best[axis]),
+                figures: measured.as_ref().map(|measured| measured.whole),
+                days_kept: measured.as_ref().map_or(0, kept),
+            }
+        });
+        without.collect()
+    }
+
+    /// The patches of the HPAs that a setting changes.
+    fn patches(&self, point: &Point) -> Result<Vec<Patch>, String> {
+        let hpas = &self.tune.scenario.hpas;
+        let manifests = self.evaluator.manifests(&self.tune.scenario, point)?;
+        let axes = self.evaluator.axes.iter().zip(point);
+        let changed: Vec<&FieldPath> = axes
+            .filter(|(axis, index)| axis.current != **index)
+            .map(|(axis, _)| &axis.path)
+            .collect();
+        let patches = hpas.iter().zip(manifests).filter_map(|(hpa, manifest)| {
+            let is_own = |path: &&FieldPath| path.hpa.as_deref().is_none_or(|it| *it == *hpa.name);
+            let own: Vec<&FieldPath> = changed.iter().copied().filter(is_own).collect();
+            (!own.is_empty()).then(|| Patch {
+                hpa: hpa.name.to_string(),
+                patch: merge_patch(&own, &manifest),
+                manifest,
+            })
+        });
+        Ok(patches.collect())
+    }
+}
+
+/// Other conditions than those of the search.
+struct Condition {
+    name: String,
+    scenario: Scenario,
+    current: Measured,
+}
+
+fn varied(axis: &Axis) -> Varied {
+    let path = axis.path.to_string();
+    Varied { hpa: axis.path.hpa.clone(), path, values: axis.values.clone() }
+}
