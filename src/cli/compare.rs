@@ -2,7 +2,7 @@
 
 mod subjects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use super::manifests::{self, ManifestArgs, SkipArgs};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
+use super::tune::MeasureArgs;
 use kube_autoscaler_models::rules::{Release, Releases, Rules};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_report::comparison::{
@@ -74,6 +75,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
+    #[command(flatten)]
+    measure: MeasureArgs,
     /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest]
     #[arg(long, value_name = "RELEASES", value_parser = args::releases)]
     release: Option<Releases>,
@@ -121,7 +124,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             predictions.add(&name(&setting.name), &setting.about, scenario, args)?;
         }
     }
-    let Predictions { rows, page, notes, is_undetermined, .. } = predictions;
+    let Predictions { rows, page, notes, is_undetermined, capacities_used, .. } = predictions;
+    args.measure.check_used(&capacities_used)?;
     if rows.iter().all(|row| row.figures.is_none()) {
         let why = not_compared(&rows).collect::<Vec<_>>().join("\n");
         return Err(match is_undetermined {
@@ -170,6 +174,8 @@ struct Predictions {
     page: Option<Comparison>,
     /// The targets that all settings of a workload are measured against: those of the first one.
     references: Vec<(Workload, Reference)>,
+    /// The metrics whose capacities are used.
+    capacities_used: BTreeSet<String>,
     /// The notes on the scenarios, each text once.
     notes: BTreeMap<String, String>,
     /// True if a scenario can't be run to its end.
@@ -335,9 +341,12 @@ impl Predictions {
                     reconciles.extend(Reconciles::new(release, &run));
                 }
                 self.note(&scenario, &run);
-                let reference = self.reference(&scenario, &run);
-                let figures = Figures::new(&scenario, &run, reference);
+                let reference = self.reference(&scenario, &run, &args.measure)?;
+                let mut figures = Figures::new(&scenario, &run, reference);
                 let lacking = reference.lacks(&run);
+                if let Some(price) = args.measure.price {
+                    figures = figures.at_price(args.measure.of_pod_hour(price, &scenario)?);
+                }
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
                 let before = before.as_ref();
                 let first_difference =
@@ -357,18 +366,25 @@ impl Predictions {
         self.notes.insert(note.to_owned(), note_text(note, columns()));
     }
 
-    /// The targets that a scenario is measured against.
-    fn reference(&mut self, scenario: &Scenario, run: &FreeRun) -> &Reference {
+    /// The targets or capacities that a scenario is measured against.
+    fn reference(
+        &mut self,
+        scenario: &Scenario,
+        run: &FreeRun,
+        measure: &MeasureArgs,
+    ) -> Result<&Reference, Failure> {
         let target = scenario.targets().next();
         let [kind, name] =
             target.map(|it| [it.kind.to_string(), it.name.to_string()]).unwrap_or_default();
         let workload = [scenario.namespace.to_string(), kind, name];
         let known = self.references.iter().position(|(other, _)| *other == workload);
-        let index = known.unwrap_or_else(|| {
-            self.references.push((workload, Reference::new(run)));
-            self.references.len() - 1
-        });
-        &self.references[index].1
+        let index = known.unwrap_or(self.references.len());
+        if known.is_none() {
+            let mut reference = Reference::new(run);
+            self.capacities_used.extend(measure.apply(&mut reference)?);
+            self.references.push((workload, reference));
+        }
+        Ok(&self.references[index].1)
     }
 
     fn note(&mut self, scenario: &Scenario, run: &FreeRun) {

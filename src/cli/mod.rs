@@ -38,6 +38,7 @@ mod reports;
 mod run;
 mod schema;
 mod setting;
+mod tune;
 mod upstreams;
 mod whole_file;
 
@@ -95,6 +96,15 @@ enum Command {
     ///
     /// Also compares several scenarios, the HPAs of several manifests, and several releases.
     Compare(compare::Args),
+    /// Search for the cheapest settings of an HPA that keep an objective
+    ///
+    /// Varies the targets, limits, windows, policies and tolerances of the HPA, predicts each setting
+    /// on the same load, and prints the best one as a patch, the settings between which cost and
+    /// missing pods are a trade-off, and what each change contributes. With two or more days of load,
+    /// the search uses every other day, and the others check its result. So do runs with other noise
+    /// (`--runs`) and with other start-up times. The best setting is confirmed on the upstream
+    /// controller if that can run here.
+    Tune(tune::Args),
     /// Write a scenario file from manifests, or a template to edit
     ///
     /// With `--filename`, the scenario is the one that `predict` would run with the same options.
@@ -190,6 +200,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),

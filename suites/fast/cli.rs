@@ -12,6 +12,7 @@ mod plugin;
 mod questions;
 mod selection;
 mod sharing;
+mod tune;
 
 use crate::support::{self, trace_file};
 use std::fs;

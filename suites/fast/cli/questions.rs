@@ -55,7 +55,7 @@ fn the_questions_of_the_readme_have_the_answers_in_the_readme() {
         blocks.iter().filter(|(language, _)| language == "sh").map(|(_, code)| &**code).collect();
     let answers: Vec<&str> =
         blocks.iter().filter(|(language, _)| language == "text").map(|(_, code)| &**code).collect();
-    assert_eq!((commands.len(), answers.len()), (3, 3), "three questions and answers");
+    assert_eq!((commands.len(), answers.len()), (4, 4), "four questions and answers");
     for (command, answer) in commands.into_iter().zip(answers) {
         let words = words(command.strip_prefix("cargo run -- ").expect("a command"));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -1,0 +1,437 @@
+//! `kube-lockstep tune`.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{BuildArgs, Format, OneRelease, Source, workers};
+use super::failure::Failure;
+use super::fixtures::AnyFixture;
+use super::manifests::{self, Autoscalers, FoundScenarios, ManifestArgs, SkipArgs, check_flags};
+use super::output::{PreparationLog, columns, most_columns, show, tell, unless_closed};
+use super::reports::ReportFile;
+use super::upstreams::why_not_live;
+use super::{exit, interrupt};
+use kube_lockstep::{Setting, Tune, Tuned};
+use kube_lockstep_engines::source::EngineSource;
+use kube_lockstep_report::bound::Bounds;
+use kube_lockstep_report::capacity::Capacity;
+use kube_lockstep_report::comparison::{Column, ComparisonRow, Reference, SettingName};
+use kube_lockstep_report::html::{Compared, Comparison};
+use kube_lockstep_report::json;
+use kube_lockstep_report::outcome::note_text;
+use kube_lockstep_report::price::Price;
+use kube_lockstep_report::terminal::CountBar;
+use kube_lockstep_scenario::{Scenario, tree_to_yaml};
+use kube_lockstep_sim::run::{Preparation, Verdict, free_run, run_one};
+use kube_lockstep_tune::{Subject, Vary, Width};
+
+const HELP: &str = "\
+Figures of objectives: pod-hours, cost (with --price), missing, above, longest, changes, reversals,
+excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit is a value
+(missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0, pod-hours<=+5%). With
+two or more days of load, each day must keep the objective.
+
+Exit codes:
+  0    a setting keeps the objective
+  1    no setting keeps the objective; or upstream's controller does not confirm the best one
+  2    an invalid command line, scenario or manifest, or a value that the prediction requires is
+       missing
+  3    the outcome of the current setting is not deterministic, or an output can't be written
+  4    a folder or a glob contains no scenarios
+  130  interrupted (Ctrl-C); the result is that of the settings so far";
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+#[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
+pub(super) struct Args {
+    /// Scenarios of HPAs: files, folders, globs, or ids of fixtures
+    #[arg(value_name = "FILE")]
+    names: Vec<String>,
+    /// A field of the HPA to vary, with a range or a list of values; can be repeated. For example
+    /// spec.maxReplicas=10..40:5, spec.behavior.scaleDown.stabilizationWindowSeconds=0,60,300 or,
+    /// if several HPAs are predicted together, web/spec.minReplicas=2..6. `null` removes a field
+    /// [default: targets, limits, windows, policies and tolerances]
+    #[arg(long, value_name = "PATH=VALUES")]
+    vary: Vec<Vary>,
+    /// The bounds that a setting must keep, separated by commas: FIGURE<=LIMIT
+    #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
+    objective: Bounds,
+    /// The figure to minimize [default: cost with --price, otherwise pod-hours]
+    #[arg(long, value_name = "FIGURE")]
+    minimize: Option<Column>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Check the best setting in this number of runs with different noise of the loads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// The largest number of settings to predict. A larger grid is not searched exhaustively
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    settings: u32,
+    /// The seed of the settings that are chosen at random in a large grid
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many settings to predict in parallel [default: one per core]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    release: OneRelease,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Also write the changed HPAs as manifests, with the best setting
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also write a page: the settings in a chart of cost and missing pods, and the timelines of the
+    /// current and the best setting
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Do not run the best setting on the upstream controller
+    #[arg(long)]
+    no_confirm: bool,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    source: Source,
+    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
+    /// repeated
+    #[arg(long, value_name = "NAME", requires = "filename")]
+    hpa: Vec<String>,
+    #[command(flatten)]
+    skip: SkipArgs,
+    #[command(flatten)]
+    manifests: ManifestArgs,
+}
+
+/// How predictions are measured.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct MeasureArgs {
+    /// The prices of an hour of a requested core (cpu), a requested GiB (memory), or a pod (pod),
+    /// for example cpu=0.03,memory=0.004
+    #[arg(long, value_name = "PRICES")]
+    pub(super) price: Option<Price>,
+    /// The load of a metric that a pod serves well, for example cpu=90% or requests=120; can be
+    /// repeated. Missing pods and times above the target are measured against it, in place of the
+    /// current target
+    #[arg(long, value_name = "METRIC=AMOUNT")]
+    pub(super) capacity: Vec<Capacity>,
+}
+
+impl MeasureArgs {
+    /// Measures against the capacities of the metrics of a scenario. Returns the names of these
+    /// metrics.
+    pub(super) fn apply(&self, reference: &mut Reference) -> Result<Vec<String>, Failure> {
+        let mut used = Vec::new();
+        for capacity in &self.capacity {
+            let applied = reference.measure_at(capacity);
+            if applied.map_err(|why| Failure::usage(format!("--capacity: {why}")))? {
+                used.push(capacity.metric.clone());
+            }
+        }
+        Ok(used)
+    }
+
+    /// The capacities of metrics of a scenario.
+    fn capacity_of(&self, scenario: &Scenario) -> Vec<Capacity> {
+        let metrics: Vec<String> = metrics(scenario).collect();
+        self.capacity.iter().filter(|it| metrics.contains(&it.metric)).cloned().collect()
+    }
+
+    /// Fails if no HPA has the metric of a capacity.
+    pub(super) fn check_used(&self, used: &BTreeSet<String>) -> Result<(), Failure> {
+        let unused = self.capacity.iter().find(|capacity| !used.contains(&capacity.metric));
+        unused.map_or(Ok(()), |capacity| {
+            let what = format!("--capacity: no HPA scales on {}", capacity.metric);
+            Err(Failure::usage(what).hint("name a metric of the HPA, for example cpu"))
+        })
+    }
+
+    /// The price of an hour of a pod of a scenario.
+    pub(super) fn of_pod_hour(&self, price: Price, scenario: &Scenario) -> Result<f64, Failure> {
+        let spec = &scenario.workload.spec;
+        if scenario.vpa.is_some() {
+            let what =
+                format!("{}: a VPA changes the requests that --price depends on", scenario.path);
+            return Err(Failure::usage(what).hint("leave out --price, or the VPA with --hpa NAME"));
+        }
+        let hour = price.of(spec);
+        if hour == 0.0 {
+            let what = format!("{}: the pods have no requests with a price", scenario.path);
+            let hint = "set the requests with --request, or give a price per pod: --price pod=0.05";
+            return Err(Failure::usage(what).hint(hint));
+        }
+        Ok(hour)
+    }
+}
+
+/// The result for one scenario, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'t> {
+    namespace: &'t str,
+    hpa: &'t str,
+    release: String,
+    #[serde(flatten)]
+    tuned: &'t Tuned,
+    /// True if the upstream controller makes the same decisions with the best setting. Absent: it
+    /// was not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed: Option<bool>,
+    /// The reason if it was not confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_confirmed: Option<&'t str>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
+    let fixtures = args.source.fixtures.as_deref();
+    let FoundScenarios { scenarios, left_out } =
+        manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
+    let scenarios = scenarios.into_iter().map(|scenario| match scenario {
+        AnyFixture::Hpa(scenario) => Ok(scenario),
+        AnyFixture::Vpa(scenario) => {
+            Err(Failure::usage(format!("{}: it has no HPA to tune", scenario.path)))
+        }
+    });
+    let scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    let mut outputs = Outputs {
+        manifests: args.output.as_deref().map(|it| ReportFile::open("--output", it)).transpose()?,
+        html: args.html.as_deref().map(|it| ReportFile::open("--html", it)).transpose()?,
+        page: Comparison::new(2 * scenarios.len()),
+        rows: Vec::new(),
+        written: Vec::new(),
+    };
+    left_out.into_iter().for_each(|note| outputs.page.note(note));
+    let stop = CancellationToken::new();
+    let message = "interrupted: printing the result of the settings so far; interrupt again to stop \
+                   at once";
+    let ending = interrupt::Ending::listen(&stop, message)?;
+    let metrics = scenarios.iter().flat_map(|scenario| metrics(scenario)).collect();
+    args.measure.check_used(&metrics)?;
+    let mut code = exit::CONFORMS;
+    for (index, scenario) in scenarios.iter().enumerate() {
+        if stop.is_cancelled() {
+            break;
+        }
+        if index > 0 && args.format == Format::Text {
+            show("\n")?;
+        }
+        code = code.max(tune_one(args, scenario, scenarios.len() > 1, &stop, &mut outputs)?);
+    }
+    outputs.write()?;
+    ending.end_by_signal();
+    Ok(code)
+}
+
+/// The names of the metrics of the HPAs of a scenario.
+fn metrics(scenario: &Scenario) -> impl Iterator<Item = String> {
+    let metrics = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
+    metrics.filter_map(|metric| metric.name().map(str::to_owned))
+}
+
+/// The files that are written at the end.
+struct Outputs {
+    manifests: Option<ReportFile>,
+    html: Option<ReportFile>,
+    page: Comparison,
+    rows: Vec<ComparisonRow>,
+    /// The changed manifests.
+    written: Vec<serde_json::Value>,
+}
+
+impl Outputs {
+    fn write(self) -> anyhow::Result<()> {
+        if let Some(mut file) = self.manifests {
+            let documents = self.written.iter().map(tree_to_yaml).collect::<Vec<_>>();
+            file.write_all(documents.join("---\n").as_bytes())?;
+        }
+        if let Some(mut file) = self.html {
+            file.write_all(self.page.page(&self.rows).as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Searches the settings of one scenario. Returns the exit code.
+fn tune_one(
+    args: &Args,
+    scenario: &Arc<Scenario>,
+    is_one_of_several: bool,
+    stop: &CancellationToken,
+    outputs: &mut Outputs,
+) -> anyhow::Result<u8> {
+    let release = args.release.release;
+    check_flags(scenario, release)?;
+    if let Some(why) = scenario.unsupported_on(release) {
+        let what = format!("{}: {why}", scenario.path);
+        return Err(Failure::usage(what).hint("choose another release with --release").into());
+    }
+    let mut tune = Tune::new(scenario.clone())
+        .release(release)
+        .vary(args.vary.clone())
+        .objective(args.objective.clone())
+        .capacities(args.measure.capacity_of(scenario))
+        .runs(args.runs)
+        .settings(args.settings as usize)
+        .jobs(workers(args.jobs))
+        .seed(args.seed);
+    if let Some(figure) = args.minimize {
+        tune = tune.minimize(figure);
+    }
+    if let Some(price) = args.measure.price {
+        args.measure.of_pod_hour(price, scenario)?;
+        tune = tune.price(price);
+    }
+    let tuned = {
+        let bar =
+            io::stderr().is_terminal().then(|| CountBar::new(args.settings as usize, "settings"));
+        tune.run_watched(&|progress| {
+            bar.iter().for_each(|bar| bar.set(progress.done));
+            !stop.is_cancelled()
+        })
+    };
+    let tuned = tuned.map_err(|why| Failure::usage(format!("{}: {why}", scenario.path)))?;
+    let confirmed = confirm(args, &tune, &tuned, stop)?;
+    let release = release.to_string();
+    let hpa = scenario.hpas.first().map(|hpa| &*hpa.name).unwrap_or_default();
+    let subject = Subject { namespace: &scenario.namespace, hpa, release: &release };
+    match args.format {
+        Format::Text => {
+            if is_one_of_several {
+                show(&format!("HPA {}/{hpa}\n", scenario.namespace))?;
+            }
+            let width = Width { columns: columns(), most: most_columns() };
+            show(&tuned.text(&subject, width))?;
+            show(&confirmed.text())?;
+        }
+        Format::Json => {
+            let (is_confirmed, why) = match &confirmed {
+                Confirmed::NotRun => (None, None),
+                Confirmed::Unavailable(why) => (None, Some(&**why)),
+                Confirmed::Yes { .. } => (Some(true), None),
+                Confirmed::No(why) => (Some(false), Some(&**why)),
+            };
+            let line = Line {
+                namespace: subject.namespace,
+                hpa,
+                release: release.clone(),
+                tuned: &tuned,
+                confirmed: is_confirmed,
+                not_confirmed: why,
+            };
+            unless_closed(json::line(&mut io::stdout(), &line))?;
+        }
+    }
+    for note in &scenario.notes {
+        tell(&note_text(&note.what, columns()));
+    }
+    outputs.written.extend(tuned.patches.iter().map(|patch| patch.manifest.clone()));
+    if outputs.html.is_some() {
+        add_to_page(outputs, &tune, &tuned, scenario, &subject, is_one_of_several)?;
+    }
+    Ok(match (&tuned.best, confirmed) {
+        (Some(_), Confirmed::No(_)) | (None, _) => exit::DIVERGES,
+        _ => exit::CONFORMS,
+    })
+}
+
+/// Adds the settings to show to the page: the timelines of the current and the best one.
+fn add_to_page(
+    outputs: &mut Outputs,
+    tune: &Tune,
+    tuned: &Tuned,
+    scenario: &Arc<Scenario>,
+    subject: &Subject<'_>,
+    is_one_of_several: bool,
+) -> anyhow::Result<()> {
+    let release = subject.release.parse().map_err(anyhow::Error::msg)?;
+    for (name, setting) in tuned.shown() {
+        let name = SettingName {
+            scenario: is_one_of_several.then(|| scenario.id.clone()),
+            setting: Some(name),
+        };
+        outputs.rows.push(subject.row(&name.to_string(), setting.figures));
+        if setting.changes.is_empty() || tuned.best.as_ref() == Some(setting) {
+            let scenario = tune.scenario_with(setting).map_err(Failure::usage)?;
+            let run = free_run(&scenario, release);
+            let about = setting.text();
+            outputs.page.add(Compared {
+                setting: &name,
+                about: &about,
+                scenario: &scenario,
+                run: &run,
+            });
+        }
+    }
+    outputs.page.add_front(tuned.chart(subject));
+    Ok(())
+}
+
+/// Whether the upstream controller makes the decisions that the model predicts.
+enum Confirmed {
+    /// It was not asked.
+    NotRun,
+    /// It can't run here, for this reason.
+    Unavailable(String),
+    /// It does, in this number of reconciles.
+    Yes { release: String, ticks: usize },
+    /// It does not, for this reason.
+    No(String),
+}
+
+impl Confirmed {
+    fn text(&self) -> String {
+        let text = match self {
+            Confirmed::NotRun => return String::new(),
+            Confirmed::Unavailable(why) => format!("not confirmed: {why}"),
+            Confirmed::Yes { release, ticks } => format!(
+                "confirmed: with the best setting, the upstream controller of {release} does what \
+                 the model predicts, in {}",
+                kube_lockstep_report::counted(*ticks, "reconcile")
+            ),
+            Confirmed::No(why) => format!("not confirmed: {why}"),
+        };
+        format!("\n{}", kube_lockstep_report::wrapped("", &text, columns()))
+    }
+}
+
+/// Runs the best setting on the upstream controller, if it differs from the current one.
+fn confirm(
+    args: &Args,
+    tune: &Tune,
+    tuned: &Tuned,
+    stop: &CancellationToken,
+) -> Result<Confirmed, Failure> {
+    let changed = |best: &&Setting| !best.changes.is_empty();
+    let Some(best) = tuned.best.as_ref().filter(changed) else { return Ok(Confirmed::NotRun) };
+    if args.no_confirm || stop.is_cancelled() {
+        return Ok(Confirmed::NotRun);
+    }
+    let release = args.release.release;
+    let scenario = tune.scenario_with(best).map_err(Failure::usage)?;
+    let mut preparing = PreparationLog::default();
+    let mut progress = |it: Preparation| preparing.log(&it);
+    let limits = args.build.limits(stop);
+    let factory = match EngineSource::Upstream.prepare(release, &limits, &mut progress) {
+        Ok(factory) => factory,
+        Err(error) => return Ok(Confirmed::Unavailable(why_not_live(error, release))),
+    };
+    let mut engine = factory.make();
+    let outcome = run_one(&scenario, &mut *engine, &[]);
+    Ok(match outcome.verdict {
+        Verdict::Conforms => Confirmed::Yes { release: release.to_string(), ticks: outcome.ticks },
+        Verdict::Skipped { why } => Confirmed::Unavailable(why.to_string()),
+        Verdict::Inconclusive { why, .. } => Confirmed::Unavailable(why),
+        _ => Confirmed::No(format!(
+            "with the best setting, the upstream controller of {release} differs from the model; \
+             write the scenario with `init` and run it"
+        )),
+    })
+}
