@@ -98,12 +98,12 @@ enum Command {
     Compare(compare::Args),
     /// Search for the cheapest settings of an HPA that keep an objective
     ///
-    /// Varies the targets, limits, windows, policies and tolerances of the HPA, predicts each setting
-    /// on the same load, and prints the best one as a patch, the settings between which cost and
-    /// missing pods are a trade-off, and what each change contributes. With two or more days of load,
-    /// the search uses every other day, and the others check its result. So do runs with other noise
-    /// (`--runs`) and with other start-up times. The best setting is confirmed on the upstream
-    /// controller if that can run here.
+    /// Varies the targets, limits, windows, policies and tolerances of the HPA, and predicts each
+    /// setting on the same load. Prints the best setting as a patch, the settings between which
+    /// cost and missing pods are a trade-off, and what each change contributes. With two or more
+    /// days of load, the search uses every other day, and the others check its result. Runs with
+    /// other noise (`--runs`) and other start-up times check it, too. The best setting is confirmed
+    /// on the upstream controller if that can run here.
     Tune(tune::Args),
     /// Write a scenario file from manifests, or a template to edit
     ///

@@ -31,10 +31,10 @@ use kube_lockstep_sim::run::{Preparation, Verdict, free_run, run_one};
 use kube_lockstep_tune::{Subject, Vary, Width};
 
 const HELP: &str = "\
-Figures of objectives: pod-hours, cost (with --price), missing, above, longest, changes, reversals,
-excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit is a value
-(missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0, pod-hours<=+5%). With
-two or more days of load, each day must keep the objective.
+Figures of objectives: pod-hours, cost (with --price), missing, above, longest, changes,
+reversals, excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit
+is a value (missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0,
+pod-hours<=+5%). With two or more days of load, each day must keep the objective.
 
 Exit codes:
   0    a setting keeps the objective
@@ -89,8 +89,8 @@ pub(super) struct Args {
     /// Also write the changed HPAs as manifests, with the best setting
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Also write a page: the settings in a chart of cost and missing pods, and the timelines of the
-    /// current and the best setting
+    /// Also write a page: the settings in a chart of cost and missing pods, and the timelines of
+    /// the current and the best setting
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Do not run the best setting on the upstream controller
@@ -177,7 +177,7 @@ impl MeasureArgs {
 struct Line<'t> {
     namespace: &'t str,
     hpa: &'t str,
-    release: String,
+    release: &'t str,
     #[serde(flatten)]
     tuned: &'t Tuned,
     /// True if the upstream controller makes the same decisions with the best setting. Absent: it
@@ -187,6 +187,19 @@ struct Line<'t> {
     /// The reason if it was not confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_confirmed: Option<&'t str>,
+}
+
+impl<'t> Line<'t> {
+    fn new(subject: &Subject<'t>, tuned: &'t Tuned, confirmed: &'t Confirmed) -> Line<'t> {
+        let (confirmed, not_confirmed) = match confirmed {
+            Confirmed::NotRun => (None, None),
+            Confirmed::Unavailable(why) => (None, Some(&**why)),
+            Confirmed::Yes { .. } => (Some(true), None),
+            Confirmed::No(why) => (Some(false), Some(&**why)),
+        };
+        let Subject { namespace, hpa, release } = *subject;
+        Line { namespace, hpa, release, tuned, confirmed, not_confirmed }
+    }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
@@ -210,8 +223,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     left_out.into_iter().for_each(|note| outputs.page.note(note));
     let stop = CancellationToken::new();
-    let message = "interrupted: printing the result of the settings so far; interrupt again to stop \
-                   at once";
+    let message = "interrupted: printing the result of the settings so far; interrupt again to \
+                   stop at once";
     let ending = interrupt::Ending::listen(&stop, message)?;
     let metrics = scenarios.iter().flat_map(|scenario| metrics(scenario)).collect();
     args.measure.check_used(&metrics)?;
@@ -267,11 +280,53 @@ fn tune_one(
     stop: &CancellationToken,
     outputs: &mut Outputs,
 ) -> anyhow::Result<u8> {
+    let tune = search(args, scenario)?;
+    let tuned = {
+        let most = args.settings as usize;
+        let bar = io::stderr().is_terminal().then(|| CountBar::new(most, "settings"));
+        tune.run_watched(&|progress| {
+            bar.iter().for_each(|bar| bar.set(progress.done));
+            !stop.is_cancelled()
+        })
+    };
+    let tuned = tuned.map_err(|why| Failure::usage(format!("{}: {why}", scenario.path)))?;
+    let confirmed = confirm(args, &tune, &tuned, stop)?;
+    let release = args.release.release.to_string();
+    let hpa = scenario.hpas.first().map(|hpa| &*hpa.name).unwrap_or_default();
+    let subject = Subject { namespace: &scenario.namespace, hpa, release: &release };
+    match args.format {
+        Format::Text => {
+            if is_one_of_several {
+                show(&format!("HPA {}/{hpa}\n", scenario.namespace))?;
+            }
+            let width = Width { columns: columns(), most: most_columns() };
+            show(&tuned.text(&subject, width))?;
+            show(&confirmed.text())?;
+        }
+        Format::Json => {
+            unless_closed(json::line(&mut io::stdout(), &Line::new(&subject, &tuned, &confirmed)))?;
+        }
+    }
+    for note in &scenario.notes {
+        tell(&note_text(&note.what, columns()));
+    }
+    outputs.written.extend(tuned.patches.iter().map(|patch| patch.manifest.clone()));
+    if outputs.html.is_some() {
+        add_to_page(outputs, &tune, &tuned, scenario, &subject, is_one_of_several)?;
+    }
+    Ok(match (&tuned.best, confirmed) {
+        (Some(_), Confirmed::No(_)) | (None, _) => exit::DIVERGES,
+        _ => exit::CONFORMS,
+    })
+}
+
+/// The search for the settings of a scenario.
+fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
     let release = args.release.release;
     check_flags(scenario, release)?;
     if let Some(why) = scenario.unsupported_on(release) {
         let what = format!("{}: {why}", scenario.path);
-        return Err(Failure::usage(what).hint("choose another release with --release").into());
+        return Err(Failure::usage(what).hint("choose another release with --release"));
     }
     let mut tune = Tune::new(scenario.clone())
         .release(release)
@@ -289,57 +344,7 @@ fn tune_one(
         args.measure.of_pod_hour(price, scenario)?;
         tune = tune.price(price);
     }
-    let tuned = {
-        let bar =
-            io::stderr().is_terminal().then(|| CountBar::new(args.settings as usize, "settings"));
-        tune.run_watched(&|progress| {
-            bar.iter().for_each(|bar| bar.set(progress.done));
-            !stop.is_cancelled()
-        })
-    };
-    let tuned = tuned.map_err(|why| Failure::usage(format!("{}: {why}", scenario.path)))?;
-    let confirmed = confirm(args, &tune, &tuned, stop)?;
-    let release = release.to_string();
-    let hpa = scenario.hpas.first().map(|hpa| &*hpa.name).unwrap_or_default();
-    let subject = Subject { namespace: &scenario.namespace, hpa, release: &release };
-    match args.format {
-        Format::Text => {
-            if is_one_of_several {
-                show(&format!("HPA {}/{hpa}\n", scenario.namespace))?;
-            }
-            let width = Width { columns: columns(), most: most_columns() };
-            show(&tuned.text(&subject, width))?;
-            show(&confirmed.text())?;
-        }
-        Format::Json => {
-            let (is_confirmed, why) = match &confirmed {
-                Confirmed::NotRun => (None, None),
-                Confirmed::Unavailable(why) => (None, Some(&**why)),
-                Confirmed::Yes { .. } => (Some(true), None),
-                Confirmed::No(why) => (Some(false), Some(&**why)),
-            };
-            let line = Line {
-                namespace: subject.namespace,
-                hpa,
-                release: release.clone(),
-                tuned: &tuned,
-                confirmed: is_confirmed,
-                not_confirmed: why,
-            };
-            unless_closed(json::line(&mut io::stdout(), &line))?;
-        }
-    }
-    for note in &scenario.notes {
-        tell(&note_text(&note.what, columns()));
-    }
-    outputs.written.extend(tuned.patches.iter().map(|patch| patch.manifest.clone()));
-    if outputs.html.is_some() {
-        add_to_page(outputs, &tune, &tuned, scenario, &subject, is_one_of_several)?;
-    }
-    Ok(match (&tuned.best, confirmed) {
-        (Some(_), Confirmed::No(_)) | (None, _) => exit::DIVERGES,
-        _ => exit::CONFORMS,
-    })
+    Ok(tune)
 }
 
 /// Adds the settings to show to the page: the timelines of the current and the best one.

@@ -18,8 +18,8 @@ pub struct FieldPath {
 const SPEC: &str = "spec.";
 
 impl FieldPath {
-    /// Reads a path, for example `spec.maxReplicas`, `web/spec.maxReplicas` for one of several HPAs,
-    /// or `spec.metrics[0].resource.target.averageUtilization`.
+    /// Reads a path, for example `spec.maxReplicas`, `web/spec.maxReplicas` for one of several
+    /// HPAs, or `spec.metrics[0].resource.target.averageUtilization`.
     ///
     /// # Errors
     /// If it is not the path of a field that settings can change.

@@ -293,8 +293,8 @@ impl Reference {
         Reference { by_hpa }
     }
 
-    /// Measures a metric against the capacity of a pod, without a tolerance, in place of the target.
-    /// Returns false if no HPA has the metric.
+    /// Measures a metric against the capacity of a pod, without a tolerance, in place of the
+    /// target. Returns false if no HPA has the metric.
     ///
     /// # Errors
     /// If the target of the metric has another unit.

@@ -257,7 +257,10 @@ fn around(quantity: &str) -> Vec<Value> {
 /// The fields of `behavior`.
 fn behavior(needed: i64, has_tolerance: bool) -> Vec<(String, Vec<Value>)> {
     let seconds = [0, 60, 120, 300, 600, 900].map(Value::from).to_vec();
-    let policy = |kind: &str, value: i64, seconds: i64| json!([{ "type": kind, "value": value, "periodSeconds": seconds }]);
+    let policy = |kind: &str, value: i64, seconds: i64| {
+        let policy = json!({ "type": kind, "value": value, "periodSeconds": seconds });
+        Value::Array(vec![policy])
+    };
     let up = vec![
         policy("Pods", (needed / 8).max(2), 60),
         policy("Pods", (needed / 4).max(4), 60),
@@ -344,7 +347,10 @@ mod tests {
         let target = json!({ "type": "AverageValue", "averageValue": "300" });
         let hpa = json!({
             "apiVersion": "autoscaling/v2",
-            "spec": { "maxReplicas": 10, "metrics": [{ "type": "Pods", "pods": { "target": target } }] },
+            "spec": {
+                "maxReplicas": 10,
+                "metrics": [{ "type": "Pods", "pods": { "target": target } }],
+            },
         });
         let v2 = [
             "spec.metrics.0.pods.target.averageValue",

@@ -64,10 +64,11 @@ impl Search<'_> {
 
     /// Evaluates points of the grid: all of them, if the limit permits. Otherwise, a local search
     /// follows the best scores: it evaluates all points that differ from the best one on one axis,
-    /// and the neighbors of other points that no point dominates. Where it can't go on, it continues
-    /// with points that are chosen at random.
+    /// and the neighbors of other points that no point dominates. Where it can't go on, it
+    /// continues with points that are chosen at random.
     ///
-    /// `evaluate` returns the scores of points, in their order. If it returns fewer, the search ends.
+    /// `evaluate` returns the scores of points, in their order. If it returns fewer, the search
+    /// ends.
     pub(crate) fn run(&self, evaluate: &mut dyn FnMut(&[Point]) -> Vec<Option<Score>>) -> Scores {
         let mut explored = Explored { scores: Scores::new(), most: self.most, evaluate };
         if self.is_exhaustive() {

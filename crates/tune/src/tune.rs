@@ -24,8 +24,8 @@ use kube_lockstep_scenario::{self as scenario, Scenario};
 
 /// The search for the cheapest settings of the HPAs of a scenario that keep an objective.
 ///
-/// The load of a scenario of two days or more is divided: the search uses the first, third, … day,
-/// and the others check its result. The objective must hold on each day.
+/// The load of a scenario of two days or more is divided: the search uses the first, third, …
+/// day, and the others check its result. The objective must hold on each day.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is searched before `run` is called"]
 pub struct Tune {

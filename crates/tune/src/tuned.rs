@@ -194,7 +194,7 @@ mod tests {
     fn a_patch_has_whole_lists_and_removes_fields() {
         let manifest = json!({ "spec": {
             "maxReplicas": 20,
-            "metrics": [{ "type": "Resource", "resource": { "target": { "averageUtilization": 80 } } }],
+            "metrics": [{ "resource": { "target": { "averageUtilization": 80 } } }],
             "behavior": { "scaleUp": { "policies": null, "selectPolicy": "Max" } },
         } });
         let paths = [

@@ -66,8 +66,8 @@ pub(super) fn front(chart: &FrontChart) -> Markup {
                 }
             }
             p.note {
-                "Each dot is a setting; filled dots keep the objective. The line joins the settings \
-                 that no other one improves in both figures."
+                "Each dot is a setting; filled dots keep the objective. The line joins the \
+                 settings that no other one improves in both figures."
             }
             dl {
                 @for dot in chart.dots.iter().filter(|dot| dot.name.is_some()) {

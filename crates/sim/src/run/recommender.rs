@@ -330,8 +330,8 @@ pub fn undetermined(at: Time) -> RandomOutcome {
 mod tests {
     use super::*;
 
-    /// Found by fuzzing. While the samples of one pod exist, merging them moves the empty histograms
-    /// of the other pod in one of two orders. Afterwards, those are all that is left.
+    /// Found by fuzzing. While the samples of one pod exist, merging them moves the empty
+    /// histograms of the other pod in one of two orders. Afterwards, those are all that is left.
     const TWO_PODS: &str = r#"
 apiVersion: kube-lockstep.dev/v1alpha1
 kind: Scenario
