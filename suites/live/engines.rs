@@ -46,6 +46,9 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
     suite.test("an_engine_that_logs_without_end_is_killed_after_its_time_limit", logs_without_end);
     suite.test_with(&upstream, "an_engine_may_log_without_end", may_log);
+    suite.test_with(&upstream, "upstream_confirms_the_best_setting_of_the_example", |_| {
+        confirms_the_best_setting()
+    });
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
     suite.test("an_engine_receives_steps_before_its_answers_are_awaited", receives_steps_early);
@@ -306,6 +309,25 @@ fn may_log(engine: PathBuf) -> Result<(), Failed> {
         Verdict::Conforms => Ok(()),
         verdict => Err(format!("{verdict:?}").into()),
     }
+}
+
+/// `tune` finds a setting that costs less and lacks fewer pods than the current one, and the
+/// upstream controller does what the model predicts.
+fn confirms_the_best_setting() -> Result<(), Failed> {
+    let load = "cpu=total:prometheus(examples/shop/tuesday.json,container=checkout)";
+    let window = "spec.behavior.scaleDown.stabilizationWindowSeconds=60,300";
+    let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .current_dir(support::repository())
+        .args(["tune", "-f", "examples/shop", "--hpa", "checkout", "--load", load])
+        .args(["--capacity", "cpu=85%", "--vary", window, "--format", "json"])
+        .output()?;
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(line["confirmed"], true, "{}", String::from_utf8_lossy(&output.stderr));
+    let figure = |setting: &str, name: &str| line[setting][name].as_f64();
+    assert!(figure("best", "podHours") < figure("current", "podHours"), "{line}");
+    assert!(figure("best", "missingPodHours") < figure("current", "missingPodHours"), "{line}");
+    assert!(output.status.success(), "{}", output.status);
+    Ok(())
 }
 
 /// A program that exits may leave children that hold its output open. Its exit is noticed before
