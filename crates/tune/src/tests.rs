@@ -116,7 +116,9 @@ fn comparable(tuned: &Tuned) -> String {
 fn the_result_does_not_depend_on_the_number_of_jobs() {
     let search = || tune(SHOP).objective(bounds("missing<=0.3")).settings(120);
     let one = search().run().expect("a search");
-    assert!(!one.is_exhaustive && one.evaluated == 120, "{}", one.evaluated);
+    // The last tenth is for settings with fewer changes.
+    let evaluated = one.evaluated;
+    assert!(!one.is_exhaustive && (108..=120).contains(&evaluated), "{evaluated}");
     let three = search().jobs(3).run().expect("a search");
     assert_eq!(comparable(&one), comparable(&three));
 }

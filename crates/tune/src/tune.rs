@@ -54,6 +54,10 @@ pub struct Progress {
 /// The number of settings that the checks try, from the cheapest on, until one passes all of them.
 const MOST_CHECKED: usize = 8;
 
+/// Of the settings of a search that is not exhaustive, one in this number is one of the best
+/// settings with fewer changes.
+const PART_FOR_SIMPLER: usize = 10;
+
 impl Tune {
     /// Creates a search for the newest release. The objective is to be no worse than the current
     /// setting.
@@ -306,8 +310,14 @@ impl<'s> Searching<'s> {
         let grid: Vec<usize> = axes.iter().map(|axis| axis.values.len()).collect();
         let start = self.start.clone();
         let (most, seed) = (self.tune.settings.max(1), self.tune.seed);
-        let search = Search { grid: &grid, start: &start, most, seed };
-        let scores = search.run(&mut |points| self.scores(points));
+        let mut search = Search { grid: &grid, start: &start, most, seed };
+        if !search.is_exhaustive() {
+            search.most = (most - most / PART_FOR_SIMPLER).max(1);
+        }
+        let mut scores = search.run(&mut |points| self.scores(points));
+        if !search.is_exhaustive() {
+            self.add_simpler(&mut scores, most);
+        }
         self.measured.entry(start.clone()).or_insert_with(|| self.current.clone());
         let (best, checks) = self.best(&scores);
         let contributions = best.as_ref().map(|best| self.contributions(best)).unwrap_or_default();
@@ -332,6 +342,43 @@ impl<'s> Searching<'s> {
             days: self.current.days.len(),
             all: self.measured.iter().map(|(point, it)| self.setting(point, it)).collect(),
         })
+    }
+
+    /// Evaluates the best settings without each of their changes, since a search finds settings
+    /// with changes that have no effect. Of settings with the same figures, the front and the best
+    /// setting are those with the fewest changes.
+    fn add_simpler(&mut self, scores: &mut Scores, most: usize) {
+        for axis in 0..self.start.len() {
+            let mut points = front(scores, &self.start);
+            points.extend(self.kept(scores).into_iter().take(1));
+            let mut simpler = Vec::new();
+            for mut point in points {
+                if point[axis] != self.start[axis] {
+                    point[axis] = self.start[axis];
+                    simpler.push(point);
+                }
+            }
+            simpler.sort();
+            simpler.dedup();
+            simpler.retain(|point| !scores.contains_key(point));
+            simpler.truncate(most.saturating_sub(scores.len()));
+            let found = self.scores(&simpler);
+            scores.extend(simpler.into_iter().zip(found));
+        }
+    }
+
+    /// The settings that keep the objective on the days of the search, from the cheapest on.
+    fn kept(&self, scores: &Scores) -> Vec<Point> {
+        let changes = |point: &Point| {
+            point.iter().zip(&self.start).filter(|(one, other)| one != other).count()
+        };
+        let kept = scores.iter().filter_map(|(point, score)| Some((point, (*score)?)));
+        let mut kept: Vec<(&Point, Score)> = kept.filter(|(_, it)| it.violation == 0.0).collect();
+        kept.sort_by(|(one, a), (other, b)| {
+            let order = a.cost.total_cmp(&b.cost).then(a.risk.total_cmp(&b.risk));
+            order.then(changes(one).cmp(&changes(other))).then(one.cmp(other))
+        });
+        kept.into_iter().map(|(point, _)| point.clone()).collect()
     }
 
     fn setting(&self, point: &Point, measured: &Measured) -> Setting {
@@ -375,23 +422,14 @@ impl<'s> Searching<'s> {
     /// The cheapest setting that keeps the objective on the days of the search and passes all
     /// checks; if none of the first ones does, the cheapest one with the checks that it fails.
     fn best(&self, scores: &Scores) -> (Option<Point>, Vec<Check>) {
-        let changes = |point: &Point| {
-            point.iter().zip(&self.start).filter(|(one, other)| one != other).count()
-        };
-        let kept = scores.iter().filter_map(|(point, score)| Some((point, (*score)?)));
-        let mut kept: Vec<(&Point, Score)> = kept.filter(|(_, it)| it.violation == 0.0).collect();
-        kept.sort_by(|(one, a), (other, b)| {
-            let order = a.cost.total_cmp(&b.cost).then(a.risk.total_cmp(&b.risk));
-            order.then(changes(one).cmp(&changes(other))).then(one.cmp(other))
-        });
         let conditions = self.conditions();
         let mut first = None;
-        for (point, _) in kept.into_iter().take(MOST_CHECKED) {
-            let checks = self.checks(point, &conditions);
+        for point in self.kept(scores).into_iter().take(MOST_CHECKED) {
+            let checks = self.checks(&point, &conditions);
             if checks.iter().all(|check| check.broken.is_empty()) {
-                return (Some(point.clone()), checks);
+                return (Some(point), checks);
             }
-            first.get_or_insert((point.clone(), checks));
+            first.get_or_insert((point, checks));
         }
         first.map_or((None, Vec::new()), |(point, checks)| (Some(point), checks))
     }
