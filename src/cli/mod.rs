@@ -96,14 +96,14 @@ enum Command {
     ///
     /// Also compares several scenarios, the HPAs of several manifests, and several releases.
     Compare(compare::Args),
-    /// Search for the cheapest settings of an HPA that keep an objective
+    /// Search for the cheapest settings of an HPA that meet an objective
     ///
     /// Varies the targets, limits, windows, policies and tolerances of the HPA, and predicts each
     /// setting on the same load. Prints the best setting as a patch, the settings between which
     /// cost and missing pods are a trade-off, and what each change contributes. With two or more
-    /// days of load, the search uses every other day, and the others check its result. Runs with
-    /// other noise (`--runs`) and other start-up times check it, too. The best setting is confirmed
-    /// on the upstream controller if that can run here.
+    /// days of load, the search uses every other day, and the others check its result. The best
+    /// setting is also checked in runs with different noise (`--runs`) and with other start-up
+    /// times. The upstream controller confirms it, if it can run on this machine.
     Tune(tune::Args),
     /// Write a scenario file from manifests, or a template to edit
     ///

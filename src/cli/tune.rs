@@ -23,10 +23,10 @@ use kube_lockstep_report::capacity::Capacity;
 use kube_lockstep_report::comparison::{Column, ComparisonRow, Reference, SettingName};
 use kube_lockstep_report::html::{Compared, Comparison};
 use kube_lockstep_report::json;
-use kube_lockstep_report::outcome::note_text;
+use kube_lockstep_report::outcome::note_line;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_report::terminal::CountBar;
-use kube_lockstep_scenario::{Scenario, tree_to_yaml};
+use kube_lockstep_scenario::{Scenario, tree_to_yaml, with_noise_of_run};
 use kube_lockstep_sim::run::{Preparation, Verdict, free_run, run_one};
 use kube_lockstep_tune::{Subject, Vary, Width};
 
@@ -34,11 +34,12 @@ const HELP: &str = "\
 Figures of objectives: pod-hours, cost (with --price), missing, above, longest, changes,
 reversals, excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit
 is a value (missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0,
-pod-hours<=+5%). With two or more days of load, each day must keep the objective.
+pod-hours<=+5%). With two or more days of load, each day must meet the objective.
 
 Exit codes:
-  0    a setting keeps the objective
-  1    no setting keeps the objective; or upstream's controller does not confirm the best one
+  0    a setting meets the objective
+  1    no setting meets the objective on all days; or upstream's controller does not confirm the
+       best one
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
   3    the outcome of the current setting is not deterministic, or an output can't be written
@@ -59,7 +60,7 @@ pub(super) struct Args {
     /// [default: targets, limits, windows, policies and tolerances]
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<Vary>,
-    /// The bounds that a setting must keep, separated by commas: FIGURE<=LIMIT
+    /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT
     #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
     objective: Bounds,
     /// The figure to minimize [default: cost with --price, otherwise pod-hours]
@@ -86,7 +87,7 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Also write the changed HPAs as manifests, with the best setting
+    /// Also write the manifests of the HPAs, with the best setting
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write a page: the settings in a chart of cost and missing pods, and the timelines of
@@ -117,9 +118,9 @@ pub(super) struct MeasureArgs {
     /// for example cpu=0.03,memory=0.004
     #[arg(long, value_name = "PRICES")]
     pub(super) price: Option<Price>,
-    /// The load of a metric that a pod serves well, for example cpu=90% or requests=120; can be
-    /// repeated. Missing pods and times above the target are measured against it, in place of the
-    /// current target
+    /// The highest load of a metric that a pod serves well, for example cpu=90% or requests=120;
+    /// can be repeated. Missing pods and times above the target are measured against it, in place
+    /// of the current target
     #[arg(long, value_name = "METRIC=AMOUNT")]
     pub(super) capacity: Vec<Capacity>,
 }
@@ -213,7 +214,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
             Err(Failure::usage(format!("{}: it has no HPA to tune", scenario.path)))
         }
     });
-    let scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    let mut scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    check_names(&args.vary, &scenarios)?;
+    if !args.vary.is_empty() {
+        scenarios.retain(|scenario| args.vary.iter().any(|vary| is_for(vary, scenario)));
+    }
     let mut outputs = Outputs {
         manifests: args.output.as_deref().map(|it| ReportFile::open("--output", it)).transpose()?,
         html: args.html.as_deref().map(|it| ReportFile::open("--html", it)).transpose()?,
@@ -241,6 +246,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     outputs.write()?;
     ending.end_by_signal();
     Ok(code)
+}
+
+/// Returns true if a scenario has the HPA that a field names, if it names one.
+fn is_for(vary: &Vary, scenario: &Scenario) -> bool {
+    let is_named = |name: &String| scenario.hpas.iter().any(|hpa| *hpa.name == **name);
+    vary.path.hpa.as_ref().is_none_or(is_named)
+}
+
+/// Fails if a field names an HPA that no scenario has.
+fn check_names(vary: &[Vary], scenarios: &[Arc<Scenario>]) -> Result<(), Failure> {
+    let is_known = |vary: &&Vary| scenarios.iter().any(|scenario| is_for(vary, scenario));
+    let Some(Vary { path, .. }) = vary.iter().find(|vary| !is_known(vary)) else { return Ok(()) };
+    let hpas = scenarios.iter().flat_map(|scenario| &scenario.hpas);
+    let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
+    let what = format!("--vary: there is no HPA `{}`", path.hpa.as_deref().unwrap_or_default());
+    Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))))
 }
 
 /// The names of the metrics of the HPAs of a scenario.
@@ -307,15 +328,18 @@ fn tune_one(
             unless_closed(json::line(&mut io::stdout(), &Line::new(&subject, &tuned, &confirmed)))?;
         }
     }
-    for note in &scenario.notes {
-        tell(&note_text(&note.what, columns()));
-    }
-    outputs.written.extend(tuned.patches.iter().map(|patch| patch.manifest.clone()));
+    let notes: BTreeSet<String> =
+        tuned.notes.iter().map(|note| note_line(&scenario.path, note, columns())).collect();
+    notes.iter().for_each(|note| tell(note));
+    let best = tuned.best.as_ref().unwrap_or(&tuned.current);
+    let best = tune.scenario_with(best).map_err(Failure::usage)?;
+    outputs.written.extend(best.hpas.iter().map(|hpa| hpa.manifest.clone()));
     if outputs.html.is_some() {
         add_to_page(outputs, &tune, &tuned, scenario, &subject, is_one_of_several)?;
     }
     Ok(match (&tuned.best, confirmed) {
         (Some(_), Confirmed::No(_)) | (None, _) => exit::DIVERGES,
+        (Some(_), _) if !tuned.is_met() => exit::DIVERGES,
         _ => exit::CONFORMS,
     })
 }
@@ -328,9 +352,15 @@ fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
         let what = format!("{}: {why}", scenario.path);
         return Err(Failure::usage(what).hint("choose another release with --release"));
     }
+    if args.runs > 1 && with_noise_of_run(scenario, 1).is_none() {
+        let what = format!("{}: no load has noise, so all runs are the same", scenario.path);
+        let hint = "add noise, for example --load 'cpu=total:noise(10%,8)'";
+        return Err(Failure::usage(what).hint(hint));
+    }
+    let own = args.vary.iter().filter(|vary| is_for(vary, scenario));
     let mut tune = Tune::new(scenario.clone())
         .release(release)
-        .vary(args.vary.clone())
+        .vary(own.cloned().collect())
         .objective(args.objective.clone())
         .capacities(args.measure.capacity_of(scenario))
         .runs(args.runs)

@@ -54,7 +54,7 @@ impl Bound {
     #[must_use]
     pub fn broken(&self, figures: &Figures, base: &Figures) -> String {
         let Bound { column, .. } = self;
-        let limit = column.figure_text(self.limit(base));
+        let limit = column.exact_text(self.limit(base));
         format!("{} {}, limit {limit}", column.name(), column.text(figures))
     }
 

@@ -46,7 +46,7 @@ impl Unit {
     fn text(self, figure: f64, digits: usize) -> String {
         match self {
             Unit::PodHours => format!("{figure:.2}"),
-            // Cents of a cent matter in the price of an hour.
+            // Prices of an hour can be far below 1.
             Unit::Money if figure.abs() < 1.0 => format!("{figure:.4}"),
             Unit::Money => format!("{figure:.2}"),
             Unit::Time => Span::from_secs(figure.round() as i64).to_string(),
@@ -72,11 +72,6 @@ impl Column {
     #[must_use]
     pub fn text(&self, figures: &Figures) -> String {
         self.unit.text(self.figure(figures), 0)
-    }
-
-    /// A value of the figure as text, for tables.
-    pub(crate) fn figure_text(&self, figure: f64) -> String {
-        self.unit.text(figure, 0)
     }
 
     /// A figure as text that [`Column::parse`] reads, without rounding.

@@ -5,6 +5,10 @@
 pub struct FrontChart {
     /// The name of the HPA.
     pub title: String,
+    /// The result in some sentences.
+    pub summary: String,
+    /// The commands that apply the best setting.
+    pub commands: Vec<String>,
     /// The name of the figure of the horizontal axis.
     pub across: &'static str,
     /// The name of the figure of the vertical axis.
@@ -22,7 +26,7 @@ pub struct Dot {
     pub up: f64,
     /// The setting is on the front: no other one is better in both figures.
     pub is_on_front: bool,
-    /// The setting keeps the objective.
+    /// The setting meets the objective.
     pub is_kept: bool,
     /// The name of the setting, if the table has it.
     pub name: Option<String>,

@@ -47,8 +47,7 @@ impl FromStr for Vary {
 /// A value in YAML.
 fn yaml(text: &str) -> Result<Value, String> {
     let documents = scenario::manifests(text.trim());
-    let mut documents =
-        documents.map_err(|problem| format!("the value is not valid YAML: {}", problem.what))?;
+    let mut documents = documents.map_err(|problem| problem.what)?;
     documents.pop().ok_or_else(|| "expected a value".to_owned())
 }
 
@@ -69,7 +68,7 @@ fn range(first: &str, rest: &str) -> Result<Vec<Value>, String> {
         None => return Err(format!("a range of quantities requires a step: {last}:STEP")),
     };
     if step <= 0 || low.milli() > high.milli() {
-        return Err("expected a range that rises, with a step above 0".to_owned());
+        return Err("expected FIRST..LAST, with FIRST not above LAST and a step above 0".to_owned());
     }
     let count = (high.milli() - low.milli()) / step + 1;
     if count > MOST_VALUES {
@@ -149,20 +148,24 @@ pub(crate) struct Defaults {
     pub(crate) has_tolerance: bool,
 }
 
-/// The axes of an HPA: those that are given, or the default ones. Of several HPAs, `name` is the
-/// name of this one.
-pub(crate) fn axes(
-    hpa: &Value,
-    name: Option<&str>,
-    given: &[Vary],
-    defaults: Defaults,
-) -> Vec<Axis> {
-    let is_for = |vary: &&Vary| vary.path.hpa.is_none() || vary.path.hpa.as_deref() == name;
-    let given: Vec<&Vary> = given.iter().filter(is_for).collect();
-    let axis = |vary: &Vary| Axis::new(vary.path.clone(), hpa, vary.values.clone());
-    if !given.is_empty() {
-        return given.into_iter().map(axis).collect();
+/// The axes of the given fields of an HPA. Of several HPAs, `name` is the name of this one. The
+/// values of the same field are one axis.
+pub(crate) fn given_axes(hpa: &Value, name: Option<&str>, given: &[Vary]) -> Vec<Axis> {
+    let mut fields: Vec<Vary> = Vec::new();
+    for Vary { path, values } in given {
+        let mut path = path.clone();
+        path.hpa = name.map(str::to_owned);
+        match fields.iter_mut().find(|field| field.path == path) {
+            Some(field) => field.values.extend(values.iter().cloned()),
+            None => fields.push(Vary { path, values: values.clone() }),
+        }
     }
+    fields.into_iter().map(|Vary { path, values }| Axis::new(path, hpa, values)).collect()
+}
+
+/// The axes of the fields of an HPA that are varied by default. Of several HPAs, `name` is the name
+/// of this one.
+pub(crate) fn default_axes(hpa: &Value, name: Option<&str>, defaults: Defaults) -> Vec<Axis> {
     let own = |path: String| {
         let mut path = FieldPath::parse(&path).ok()?;
         path.hpa = name.map(str::to_owned);
@@ -180,7 +183,7 @@ fn default_values(hpa: &Value, defaults: Defaults) -> Vec<(String, Vec<Value>)> 
     let (least, most) = (spec["minReplicas"].as_i64().unwrap_or(1), &spec["maxReplicas"]);
     let most = most.as_i64().unwrap_or(1);
     let needed = i64::from(defaults.needed);
-    // A minimum of one replica, or of none, is not a question of cost alone.
+    // A minReplicas below 2 also affects availability, so it is not proposed.
     let lowest = least.min(2);
     let part = |percent: i64| (needed * percent + 99) / 100;
     let minimums = [2, 3, 4, 6, part(25), part(50), part(75)];
@@ -205,10 +208,11 @@ fn has_behavior(hpa: &Value) -> bool {
 fn targets(spec: &Value) -> Vec<(String, Vec<Value>)> {
     let mut all = Vec::new();
     let mut add = |path: String, value: &Value| match value {
-        Value::Number(percent) => {
-            let percents = (40..=95).step_by(5).map(Value::from).collect();
-            all.push((path, if percent.is_i64() { percents } else { Vec::new() }));
+        Value::Number(_) if path.ends_with("tilization") || path.ends_with("Percentage") => {
+            all.push((path, (40..=95).step_by(5).map(Value::from).collect()));
         }
+        // A quantity can be written without quotes.
+        Value::Number(quantity) => all.push((path, around(&quantity.to_string()))),
         Value::String(quantity) => all.push((path, around(quantity))),
         _ => {}
     };
@@ -314,8 +318,8 @@ mod tests {
         let error = |text: &str| text.parse::<Vary>().expect_err("a mistake");
         assert!(error("spec.maxReplicas").contains("expected PATH=FIRST..LAST"));
         assert!(error("maxReplicas=1..2").contains("the path must begin with `spec.`"));
-        assert!(error("spec.a=9..1").contains("expected a range that rises"));
-        assert!(error("spec.a=1..9:0").contains("with a step above 0"));
+        assert!(error("spec.a=9..1").contains("expected FIRST..LAST, with FIRST not above LAST"));
+        assert!(error("spec.a=1..9:0").contains("a step above 0"));
         assert!(error("spec.a=100m..1").contains("a range of quantities requires a step"));
         assert!(error("spec.a=1..x").contains("expected a number or quantity, found \"x\""));
         assert!(error("spec.a=0..100000").contains("has 100001 values"));
@@ -328,7 +332,7 @@ mod tests {
     fn the_current_value_is_among_the_values_in_order() {
         let hpa = json!({ "spec": { "maxReplicas": 12 } });
         let vary = ["spec.maxReplicas=10..30:10".parse().expect("values")];
-        let axes = axes(&hpa, None, &vary, NEEDED);
+        let axes = given_axes(&hpa, None, &vary);
         assert_eq!(Value::from(axes[0].values.clone()), json!([10, 12, 20, 30]));
         assert_eq!(axes[0].current, 1);
     }
@@ -336,7 +340,7 @@ mod tests {
     #[test]
     fn default_axes_follow_the_version_of_the_manifest() {
         let paths = |hpa: &Value| -> Vec<String> {
-            axes(hpa, None, &[], NEEDED).iter().map(|axis| axis.path.to_string()).collect()
+            default_axes(hpa, None, NEEDED).iter().map(|axis| axis.path.to_string()).collect()
         };
         let hpa = json!({
             "apiVersion": "autoscaling/v1",

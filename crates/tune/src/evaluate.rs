@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::axis::Axis;
 use super::search::Point;
+use super::tuned::remove_nulls;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_report::comparison::{Figures, Reference};
@@ -25,13 +26,15 @@ pub(crate) struct Measured {
     pub(crate) days: Vec<Figures>,
 }
 
-/// The times at which the days of a load begin: every 24 hours from its start. The rest of a day is
-/// a day of its own from 12 hours on.
+/// The times at which the days of a load of at least 48 hours begin: every 24 hours from its start.
+/// The rest is a shorter day.
 pub(crate) fn days(until: Time) -> Vec<Time> {
     let day = Span::from_mins(24 * 60);
-    let half = Span::from_mins(12 * 60);
     let mut starts = vec![Time::ZERO];
-    while let Some(next) = starts.last().map(|last| *last + day).filter(|it| *it + half <= until) {
+    if until < Time::ZERO + day + day {
+        return starts;
+    }
+    while let Some(next) = starts.last().map(|last| *last + day).filter(|it| *it < until) {
         starts.push(next);
     }
     starts
@@ -65,6 +68,7 @@ impl Evaluator<'_> {
                 axis.path.set(axis.path.find_hpa(&mut tree)?, axis.values[*index].clone())?;
             }
         }
+        remove_nulls(&mut tree);
         Ok(tree["hpas"].as_array().cloned().unwrap_or_default())
     }
 
@@ -90,6 +94,9 @@ impl Evaluator<'_> {
     /// If an API server rejects the setting, or its outcome is not deterministic.
     pub(crate) fn measure(&self, scenario: &Scenario, point: &Point) -> Result<Measured, String> {
         let scenario = self.scenario(scenario, point)?;
+        if let Some(why) = scenario.unsupported_on(self.release) {
+            return Err(why.to_string());
+        }
         let run = run(&scenario, self.release)?;
         Ok(self.figures(&scenario, &run))
     }

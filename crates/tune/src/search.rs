@@ -15,7 +15,7 @@ pub(crate) struct Score {
     pub(crate) violation: f64,
     /// The figure to minimize.
     pub(crate) cost: f64,
-    /// The figure that is the price of a lower cost.
+    /// The other figure of the front.
     pub(crate) risk: f64,
 }
 
@@ -71,13 +71,14 @@ impl Search<'_> {
     /// ends.
     pub(crate) fn run(&self, evaluate: &mut dyn FnMut(&[Point]) -> Vec<Option<Score>>) -> Scores {
         let mut explored = Explored { scores: Scores::new(), most: self.most, evaluate };
+        // An interrupted search has at least the start.
+        let mut goes_on = explored.add([self.start.clone()].into());
         if self.is_exhaustive() {
             let all: Vec<Point> = all_points(self.grid);
             // In batches, so that an interrupted search has evaluated a part.
-            let _ = all.chunks(64).all(|batch| explored.add(batch.to_vec()));
+            let _ = goes_on && all.chunks(64).all(|batch| explored.add(batch.to_vec()));
             return explored.scores;
         }
-        let mut goes_on = explored.add([self.start.clone()].into());
         let mut expanded = BTreeSet::new();
         let mut random = Random::new(self.seed);
         while goes_on {

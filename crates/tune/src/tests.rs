@@ -102,7 +102,7 @@ fn the_front_is_that_of_every_setting_on_its_own() {
 
     let cheapest = all.iter().filter(|(_, missing)| *missing <= 0.2);
     let cheapest = cheapest.map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
-    let best = tuned.best.expect("a setting that keeps the objective");
+    let best = tuned.best.expect("a setting that meets the objective");
     assert_eq!(best.figures.pod_hours, cheapest);
     assert!(best.figures.missing_pod_hours <= 0.2, "{best:?}");
 }
@@ -147,7 +147,7 @@ fn an_objective_that_no_setting_keeps_has_no_best_setting() {
     let tuned = tune(SHOP).vary(vary(&grid)).objective(bounds("missing<=0")).run();
     let tuned = tuned.expect("a search");
     assert!(tuned.best.is_none() && tuned.patches.is_empty());
-    assert!(tuned.headline().starts_with("No setting keeps the objective missing<=0."));
+    assert!(tuned.headline().starts_with("No setting meets the objective missing<=0."));
 }
 
 #[test]
@@ -210,10 +210,43 @@ fn a_setting_that_only_fits_the_days_of_the_search_is_noticed() {
     let small =
         tune(&small).vary(vary(&[("spec.maxReplicas", "7,8")])).objective(bounds("missing<=0.3"));
     let small = small.run().expect("a search");
+    assert!(!small.is_met() && small.headline().contains("on all days"), "{}", small.headline());
     let best = small.best.as_ref().expect("a setting for the first day");
     assert_eq!(best.days_kept, 1);
     let check = small.checks.iter().find(|check| check.condition == "day 2").expect("a check");
-    assert!(check.broken[0].starts_with("missing ") && check.broken[0].ends_with("limit 0.30"));
+    assert!(check.broken[0].starts_with("missing ") && check.broken[0].ends_with("limit 0.3"));
+}
+
+/// The cost and the front are those of the whole load, with the days that only check.
+#[test]
+fn the_best_setting_of_several_days_is_the_cheapest_one_that_meets_the_objective_on_each() {
+    let grid = [(TARGET, "40,60,70"), ("spec.maxReplicas", "7,14,20,30")];
+    let tuned = tune(&two_days()).vary(vary(&grid)).objective(bounds("missing<=1")).run();
+    let tuned = tuned.expect("a search");
+    let met = tuned.all.iter().filter(|setting| setting.days_kept == tuned.days);
+    let cheapest = met.map(|setting| setting.figures.pod_hours).fold(f64::INFINITY, f64::min);
+    assert_eq!(tuned.best.as_ref().map(|best| best.figures.pod_hours), Some(cheapest));
+    let front = tuned.front.iter().map(|it| (it.figures.pod_hours, it.figures.missing_pod_hours));
+    let front: Vec<(f64, f64)> = front.collect();
+    let falls = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1;
+    assert!(front.len() > 2 && front.windows(2).all(falls), "{front:?}");
+}
+
+#[test]
+fn a_path_can_name_the_only_hpa_and_a_field_can_be_given_twice() {
+    let grid = [("web/spec.maxReplicas", "8,20"), ("spec.maxReplicas", "20,30")];
+    let tuned = tune(SHOP).vary(vary(&grid)).run().expect("a search");
+    assert_eq!(tuned.varied.len(), 1);
+    assert_eq!(json!(tuned.varied[0].values), json!([8, 12, 20, 30]));
+    let unknown = tune(SHOP).vary(vary(&[("shop/spec.maxReplicas", "8")])).run();
+    assert_eq!(unknown.expect_err("no such HPA"), "there is no HPA `shop`; the HPAs are web");
+}
+
+#[test]
+fn a_field_without_a_valid_value_is_an_error() {
+    let error = tune(SHOP).vary(vary(&[("spec.maxReplicass", "8,9")])).run();
+    let error = error.expect_err("a misspelled field");
+    assert!(error.starts_with("spec.maxReplicass: "), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::tuned::{Change, Check, Setting, Tuned, Without};
+use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
 use kube_lockstep_report::comparison::{Column, ComparisonRow, Figures, figures_text};
 use kube_lockstep_report::front::{Dot, FrontChart};
 use kube_lockstep_report::{counted, thousands, wrapped};
@@ -57,6 +57,29 @@ impl Setting {
     }
 }
 
+impl Patch {
+    /// The command that applies the patch. A manifest of an older version is patched in that
+    /// version: its fields may have other names in the newest one.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let kind = match self.manifest["apiVersion"].as_str().unwrap_or_default() {
+            "autoscaling/v2" => "hpa".to_owned(),
+            version => {
+                let version = version.trim_start_matches("autoscaling/");
+                format!("horizontalpodautoscalers.{version}.autoscaling")
+            }
+        };
+        let namespace = self.manifest["metadata"]["namespace"].as_str();
+        let namespace = namespace.map(|it| format!(" -n {}", shell_word(it)));
+        format!(
+            "kubectl patch {kind} {}{} --type merge -p {}",
+            shell_word(&self.hpa),
+            namespace.unwrap_or_default(),
+            shell_word(&self.patch.to_string())
+        )
+    }
+}
+
 impl Tuned {
     /// The settings to show, with their names: the current one, the best one, and others of the
     /// front.
@@ -92,23 +115,22 @@ impl Tuned {
             if self.days > 1 {
                 text += &format!("; {}", self.days_text(setting.days_kept));
             } else if setting.days_kept == 0 {
-                text += "; the objective is not kept";
+                text += "; does not meet the objective";
             }
             out += &wrapped(&format!("{name}  "), &text, width.columns);
         }
         out += &self.contributions_text(subject, width);
         out += &self.checks_text(width);
         for patch in &self.patches {
-            let namespace = patch.manifest["metadata"]["namespace"].as_str();
-            let namespace = namespace.map(|it| format!(" -n {}", shell_word(it)));
-            out += &format!(
-                "\nkubectl patch hpa {}{} --type merge -p {}\n",
-                shell_word(&patch.hpa),
-                namespace.unwrap_or_default(),
-                shell_word(&patch.patch.to_string())
-            );
+            out += &format!("\n{}\n", patch.command());
         }
         out
+    }
+
+    /// Returns true if the best setting meets the objective on all days.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
+        self.best.as_ref().is_some_and(|best| best.days_kept == self.days)
     }
 
     /// The chart of all settings.
@@ -131,7 +153,9 @@ impl Tuned {
         let others = self.all.iter().filter(|setting| !is_shown(setting));
         let dots = named.chain(others).map(dot).collect();
         FrontChart {
-            title: format!("{}/{}", subject.namespace, subject.hpa),
+            title: format!("HPA {}/{}", subject.namespace, subject.hpa),
+            summary: self.headline(),
+            commands: self.patches.iter().map(Patch::command).collect(),
             across: self.minimized,
             up: self.risk,
             dots,
@@ -144,12 +168,23 @@ impl Tuned {
         let searched = self.searched();
         let Tuned { objective, minimized, .. } = self;
         let Some(best) = &self.best else {
-            return format!("No setting keeps the objective {objective}. Searched: {searched}.");
+            return format!("No setting meets the objective {objective}. Searched: {searched}.");
+        };
+        if !self.is_met() {
+            return format!(
+                "No setting meets the objective {objective} on all days. The closest one meets it \
+                 {}. Searched: {searched}.",
+                self.days_text(best.days_kept)
+            );
+        }
+        let checks = match self.checks.iter().all(|check| check.broken.is_empty()) {
+            true => "",
+            false => ", but does not pass all checks",
         };
         if best.changes.is_empty() {
             return format!(
-                "The current setting has the least {minimized} of those that keep the objective \
-                 {objective}. Searched: {searched}."
+                "The current setting has the lowest value of {minimized} of all settings that meet \
+                 the objective {objective}{checks}. Searched: {searched}."
             );
         }
         let column = self.minimized.parse::<Column>().ok();
@@ -160,15 +195,13 @@ impl Tuned {
         let percent = percent.map(|(before, after)| (after - before) / before * 100.0);
         let percent = percent.map(|percent| format!(" ({percent:+.1}%)")).unwrap_or_default();
         let days = if self.days > 1 { self.days_text(best.days_kept) } else { String::new() };
-        let is_kept = self.checks.iter().all(|check| check.broken.is_empty());
         format!(
-            "The best setting changes {} and has {minimized} {} → {}{percent}. It keeps the \
-             objective {objective}{}{days}{}. Searched: {searched}.",
+            "The best setting changes {}: {minimized} {} → {}{percent}. It meets the objective \
+             {objective}{}{days}{checks}. Searched: {searched}.",
             counted(best.changes.len(), "field"),
             text(&self.current).unwrap_or_default(),
             text(best).unwrap_or_default(),
             if days.is_empty() { "" } else { " " },
-            if is_kept { "" } else { ", but does not pass all checks" },
         )
     }
 
@@ -177,18 +210,20 @@ impl Tuned {
         let settings = counted(self.evaluated, "setting");
         let of = match (self.is_interrupted, self.is_exhaustive) {
             (true, _) => format!("{settings}, until the search was interrupted"),
+            (_, true) if self.evaluated == 1 => "the only setting of the grid".to_owned(),
             (_, true) => format!("all {settings} of the grid"),
             _ => format!("{settings} of a grid of {}", thousands(self.grid)),
         };
-        match self.invalid {
-            0 => of,
-            invalid => format!("{of}; {} invalid", thousands(invalid)),
+        match (self.invalid, &self.invalid_reason) {
+            (0, _) => of,
+            (invalid, Some(why)) => format!("{of}; {} invalid: {why}", thousands(invalid)),
+            (invalid, None) => format!("{of}; {} invalid", thousands(invalid)),
         }
     }
 
     fn days_text(&self, kept: usize) -> String {
         match kept {
-            kept if kept == self.days => format!("on all {kept} days"),
+            kept if kept == self.days => format!("on each of {kept} days"),
             kept => format!("on {kept} of {} days", self.days),
         }
     }
@@ -198,17 +233,15 @@ impl Tuned {
         if self.contributions.len() < 2 {
             return String::new();
         }
-        let row = |without: &Without| {
-            let path = without.change.path.trim_start_matches("spec.");
-            let path = path.trim_start_matches("behavior.");
-            // The end of a long path: `target.averageUtilization`.
-            let parts: Vec<&str> = path.split('.').collect();
-            let short = parts[parts.len().saturating_sub(2)..].join(".");
-            Some(subject.row(&format!("without {short}"), without.figures?))
+        let names = short_names(self.contributions.iter().map(|without| &without.change));
+        let row = |(without, name): (&Without, &String)| {
+            let is_met = without.days_kept == self.days;
+            let objective = if is_met { "" } else { " (objective not met)" };
+            Some(subject.row(&format!("without {name}{objective}"), without.figures?))
         };
         let best = self.best.iter().map(|best| subject.row("best", best.figures));
         let rows: Vec<ComparisonRow> =
-            best.chain(self.contributions.iter().filter_map(row)).collect();
+            best.chain(self.contributions.iter().zip(&names).filter_map(row)).collect();
         format!("\n{}", figures_text(&rows, width.most))
     }
 
@@ -223,15 +256,37 @@ impl Tuned {
         let kept: Vec<&Check> = self.checks.iter().filter(|it| it.broken.is_empty()).collect();
         let mut out = "\n".to_owned();
         if !kept.is_empty() {
-            let text = format!("the best setting keeps the objective: {}", conditions(&kept));
+            let text = format!("the best setting meets the objective: {}", conditions(&kept));
             out += &wrapped("checked: ", &text, width.columns);
         }
         for check in broken {
             let text = format!("{}: {}", check.condition, check.broken.join("; "));
-            out += &wrapped("not kept: ", &text, width.columns);
+            out += &wrapped("not met: ", &text, width.columns);
         }
         out
     }
+}
+
+/// The shortest ends of paths that differ from each other, such as `target.averageUtilization`.
+fn short_names<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<String> {
+    let full = |change: &Change| {
+        let path = change.path.trim_start_matches("spec.").trim_start_matches("behavior.");
+        match &change.hpa {
+            Some(hpa) => format!("{hpa}.{path}"),
+            None => path.to_owned(),
+        }
+    };
+    let paths: Vec<String> = changes.map(full).collect();
+    let end = |path: &String, parts: usize| {
+        let all: Vec<&str> = path.split('.').collect();
+        all[all.len().saturating_sub(parts)..].join(".")
+    };
+    let most = paths.iter().map(|path| path.split('.').count()).max().unwrap_or(0);
+    let names = (2..=most).map(|parts| paths.iter().map(|path| end(path, parts)).collect());
+    let is_unique = |names: &Vec<String>| {
+        names.iter().enumerate().all(|(index, name)| !names[..index].contains(name))
+    };
+    names.into_iter().find(is_unique).unwrap_or(paths)
 }
 
 /// The HPA of a search.

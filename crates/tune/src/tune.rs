@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::axis::{Axis, Defaults, Vary, axes};
+use super::axis::{Axis, Defaults, Vary, default_axes, given_axes};
 use super::evaluate::{Evaluator, Measured, days, first_of, run};
 use super::search::{Point, Score, Scores, Search, front};
 use super::tuned::{
-    Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch, setting,
+    Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch,
+    remove_nulls, setting,
 };
 use serde_json::Value;
 
@@ -154,7 +155,7 @@ impl Tune {
         let scenario = &self.scenario;
         let minimized = self.minimized()?;
         if scenario.vpa.is_some() {
-            return Err("the settings of an HPA with a VPA can't be searched".to_owned());
+            return Err("tune does not support an HPA whose pods a VPA changes".to_owned());
         }
         let before = run(scenario, self.release)?;
         let mut reference = Reference::new(&before);
@@ -164,7 +165,8 @@ impl Tune {
             }
         }
         let needed = Figures::new(scenario, &before, &reference).needed_peak_replicas;
-        drop(before);
+        let notes = before.notes;
+        drop((before.ticks, before.serving_changes));
         let axes = self.axes(needed)?;
         let days = days(scenario.until);
         let done = AtomicUsize::new(0);
@@ -181,7 +183,8 @@ impl Tune {
             jobs: self.jobs.max(1),
             goes_on: &goes_on,
         };
-        Searching::new(self, minimized, evaluator)?.tuned()
+        let tuned = Searching::new(self, minimized, evaluator)?.tuned()?;
+        Ok(Tuned { notes, ..tuned })
     }
 
     /// The scenario with a setting, without its expectations.
@@ -196,6 +199,7 @@ impl Tune {
             let index = self.scenario.hpas.iter().position(|it| hpa.as_deref() == Some(&*it.name));
             path.set(&mut manifests[index.unwrap_or(0)], to.clone())?;
         }
+        manifests.iter_mut().for_each(remove_nulls);
         let varied = scenario::with_manifests(&self.scenario, &manifests);
         let mut varied = varied.map_err(|problems| first_of(&problems))?;
         varied.expect = Vec::new();
@@ -206,7 +210,7 @@ impl Tune {
     fn minimized(&self) -> Result<Column, String> {
         let without_price = |name: &str| name == COST && self.price.is_none();
         if self.objective.0.iter().any(|bound| without_price(bound.column())) {
-            return Err("an objective for the cost requires prices".to_owned());
+            return Err("the objective limits `cost`, which requires prices".to_owned());
         }
         match self.minimize {
             Some(column) if !without_price(column.name()) => Ok(column),
@@ -231,7 +235,7 @@ impl Tune {
             match &path.hpa {
                 Some(name) if !known(name) => {
                     let names = names.join(", ");
-                    return Err(format!("{name}/{path}: there is no such HPA; there is {names}"));
+                    return Err(format!("there is no HPA `{name}`; the HPAs are {names}"));
                 }
                 None if names.len() > 1 => {
                     return Err(format!(
@@ -246,13 +250,13 @@ impl Tune {
         }
         let several = hpas.len() > 1;
         let own = hpas.iter().filter(|hpa| hpa.target == 0).flat_map(|hpa| {
-            let given: Vec<Vary> = self.vary.clone();
-            let is_varied = given.is_empty()
-                || given
-                    .iter()
-                    .any(|it| it.path.hpa.as_deref().is_none_or(|name| *name == *hpa.name));
             let name = several.then_some(&*hpa.name);
-            if is_varied { axes(&hpa.manifest, name, &given, defaults) } else { Vec::new() }
+            if self.vary.is_empty() {
+                return default_axes(&hpa.manifest, name, defaults);
+            }
+            let is_own = |it: &&Vary| it.path.hpa.as_deref().is_none_or(|name| *name == *hpa.name);
+            let given: Vec<Vary> = self.vary.iter().filter(is_own).cloned().collect();
+            given_axes(&hpa.manifest, name, &given)
         });
         let axes: Vec<Axis> = own.collect();
         // A path must lead to a field that can be set.
@@ -281,6 +285,8 @@ struct Searching<'s> {
     measured: BTreeMap<Point, Measured>,
     is_interrupted: bool,
     invalid: usize,
+    /// The points that an API server rejects, with its reason.
+    rejected: BTreeMap<Point, String>,
 }
 
 impl<'s> Searching<'s> {
@@ -302,7 +308,27 @@ impl<'s> Searching<'s> {
             measured: BTreeMap::new(),
             is_interrupted: false,
             invalid: 0,
+            rejected: BTreeMap::new(),
         })
+    }
+
+    /// Fails if all other values of a field are invalid.
+    fn check_fields(&self) -> Result<(), String> {
+        for (index, axis) in self.evaluator.axes.iter().enumerate() {
+            let alone = (0..axis.values.len()).filter(|value| *value != axis.current);
+            let reasons = alone.map(|value| {
+                let mut point = self.start.clone();
+                point[index] = value;
+                self.rejected.get(&point)
+            });
+            let reasons: Vec<Option<&String>> = reasons.collect();
+            if let Some(Some(first)) = reasons.first()
+                && reasons.iter().all(Option::is_some)
+            {
+                return Err(format!("{}: {first}", axis.path));
+            }
+        }
+        Ok(())
     }
 
     fn tuned(mut self) -> Result<Tuned, String> {
@@ -318,6 +344,7 @@ impl<'s> Searching<'s> {
         if !search.is_exhaustive() {
             self.add_simpler(&mut scores, most);
         }
+        self.check_fields()?;
         self.measured.entry(start.clone()).or_insert_with(|| self.current.clone());
         let (best, checks) = self.best(&scores);
         let contributions = best.as_ref().map(|best| self.contributions(best)).unwrap_or_default();
@@ -340,6 +367,8 @@ impl<'s> Searching<'s> {
             is_exhaustive: search.is_exhaustive() && !self.is_interrupted,
             is_interrupted: self.is_interrupted,
             days: self.current.days.len(),
+            invalid_reason: self.rejected.values().next().cloned(),
+            notes: Vec::new(),
             all: self.measured.iter().map(|(point, it)| self.setting(point, it)).collect(),
         })
     }
@@ -367,7 +396,7 @@ impl<'s> Searching<'s> {
         }
     }
 
-    /// The settings that keep the objective on the days of the search, from the cheapest on.
+    /// The settings that meet the objective on the days of the search, from the cheapest on.
     fn kept(&self, scores: &Scores) -> Vec<Point> {
         let changes = |point: &Point| {
             point.iter().zip(&self.start).filter(|(one, other)| one != other).count()
@@ -390,9 +419,13 @@ impl<'s> Searching<'s> {
         let measured = self.evaluator.measure_all(&self.tune.scenario, points);
         self.is_interrupted |= measured.len() < points.len();
         let scored = points.iter().zip(measured).map(|(point, measured)| {
-            let Ok(measured) = measured else {
-                self.invalid += 1;
-                return None;
+            let measured = match measured {
+                Ok(measured) => measured,
+                Err(why) => {
+                    self.invalid += 1;
+                    self.rejected.insert(point.clone(), why);
+                    return None;
+                }
             };
             let score = self.score(&measured);
             self.measured.insert(point.clone(), measured);
@@ -401,10 +434,10 @@ impl<'s> Searching<'s> {
         scored.collect()
     }
 
-    /// The score on the days that the search uses: the first, the third, and so on.
+    /// The score. The objective must hold on the days that the search uses: the first, the third,
+    /// and so on.
     fn score(&self, measured: &Measured) -> Score {
         let days = || measured.days.iter().zip(&self.current.days).step_by(2);
-        let joined = days().map(|(day, _)| *day).reduce(Figures::join).unwrap_or_default();
         let violation = days().flat_map(|(day, base)| {
             let excess = |bound: &Bound| {
                 let limit = bound.limit(base).abs();
@@ -414,17 +447,29 @@ impl<'s> Searching<'s> {
         });
         Score {
             violation: violation.sum(),
-            cost: self.minimized.figure(&joined),
-            risk: self.risk.figure(&joined),
+            cost: self.minimized.figure(&measured.whole),
+            risk: self.risk.figure(&measured.whole),
         }
     }
 
-    /// The cheapest setting that keeps the objective on the days of the search and passes all
-    /// checks; if none of the first ones does, the cheapest one with the checks that it fails.
+    /// The cheapest setting that meets the objective on all days and passes all checks; if none of
+    /// the first ones does, the cheapest one with the checks that it fails.
     fn best(&self, scores: &Scores) -> (Option<Point>, Vec<Check>) {
         let conditions = self.conditions();
         let mut first = None;
-        for point in self.kept(scores).into_iter().take(MOST_CHECKED) {
+        let is_kept = |point: &Point| {
+            let measured = self.measured.get(point);
+            let kept = measured.map(|it| days_kept(it, &self.current, &self.tune.objective));
+            kept == Some(self.current.days.len())
+        };
+        let (kept, others): (Vec<Point>, Vec<Point>) =
+            self.kept(scores).into_iter().partition(is_kept);
+        let current = kept.contains(&self.start).then(|| self.start.clone());
+        let candidates = match kept.is_empty() {
+            true => others.into_iter().take(1).collect(),
+            false => kept.into_iter().take(MOST_CHECKED).chain(current).collect::<Vec<_>>(),
+        };
+        for point in candidates {
             let checks = self.checks(&point, &conditions);
             if checks.iter().all(|check| check.broken.is_empty()) {
                 return (Some(point), checks);
@@ -449,7 +494,7 @@ impl<'s> Searching<'s> {
                 (format!("start-up of {ready}"), varied)
             })
         });
-        // What is known is shown at once after Ctrl-C.
+        // After Ctrl-C, no more checks are run.
         let all = noise.chain(startup).take_while(|_| !self.is_interrupted);
         let conditions = all.filter_map(|(name, scenario)| {
             let current = self.evaluator.measure(&scenario, &self.start).ok()?;
@@ -523,7 +568,7 @@ impl<'s> Searching<'s> {
             let own: Vec<&FieldPath> = changed.iter().copied().filter(is_own).collect();
             (!own.is_empty()).then(|| Patch {
                 hpa: hpa.name.to_string(),
-                patch: merge_patch(&own, &manifest),
+                patch: merge_patch(&hpa.manifest, &manifest),
                 manifest,
             })
         });

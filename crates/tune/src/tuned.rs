@@ -1,14 +1,14 @@
 //! The result of a search.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::axis::Axis;
 use super::evaluate::Measured;
 use super::search::Point;
-use kube_lockstep_manifests::field::FieldPath;
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::comparison::Figures;
+use kube_lockstep_sim::run::Note;
 
 /// A field that a setting changes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -29,11 +29,12 @@ pub struct Change {
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
     /// The changes from the current setting.
+    #[serde(rename = "changedFields")]
     pub changes: Vec<Change>,
     /// The figures over the whole load.
     #[serde(flatten)]
     pub figures: Figures,
-    /// The number of days that keep the objective.
+    /// The number of days that meet the objective.
     pub days_kept: usize,
     #[serde(skip)]
     pub(crate) point: Point,
@@ -47,7 +48,7 @@ pub struct Without {
     pub change: Change,
     /// The figures without it. None: the setting is invalid without it.
     pub figures: Option<Figures>,
-    /// The number of days that keep the objective.
+    /// The number of days that meet the objective.
     pub days_kept: usize,
 }
 
@@ -74,7 +75,7 @@ pub struct Tuned {
     pub risk: &'static str,
     /// The current setting.
     pub current: Setting,
-    /// The setting with the least cost of those that keep the objective. None: none of them does.
+    /// The setting with the least cost of those that meet the objective. None: none of them does.
     pub best: Option<Setting>,
     /// The best setting without each of its changes.
     pub contributions: Vec<Without>,
@@ -89,6 +90,9 @@ pub struct Tuned {
     pub evaluated: usize,
     /// The number of those that an API server rejects, or that have no deterministic outcome.
     pub invalid: usize,
+    /// Why one of these is invalid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid_reason: Option<String>,
     /// The number of settings in the grid.
     pub grid: u64,
     /// True if the whole grid was evaluated.
@@ -99,6 +103,9 @@ pub struct Tuned {
     pub days: usize,
     /// The best setting as a merge patch, for each HPA that it changes.
     pub patches: Vec<Patch>,
+    /// Notes on the prediction of the current setting.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
     /// All settings with figures.
     #[serde(skip)]
     pub(crate) all: Vec<Setting>,
@@ -143,7 +150,7 @@ pub(crate) fn setting(
     }
 }
 
-/// The number of days that keep the objective.
+/// The number of days that meet the objective.
 pub(crate) fn days_kept(measured: &Measured, current: &Measured, objective: &Bounds) -> usize {
     let days = measured.days.iter().zip(&current.days);
     days.filter(|(day, base)| objective.are_kept(day, base)).count()
@@ -164,50 +171,64 @@ pub(crate) fn change(axis: &Axis, index: usize) -> Change {
     }
 }
 
-/// The merge patch of the fields of an HPA that differ. A list is replaced as a whole.
-pub(crate) fn merge_patch(paths: &[&FieldPath], manifest: &Value) -> Value {
-    let mut patch = json!({});
-    for path in paths {
-        let mut fields = Vec::new();
-        let (mut from, path) = (manifest, path.to_string());
-        for part in path.split('.').take_while(|part| part.parse::<usize>().is_err()) {
-            fields.push(part);
-            from = &from[part];
-        }
-        let mut into = &mut patch;
-        for field in fields {
-            if !into.is_object() {
-                *into = Value::Object(Map::new());
-            }
-            into = &mut into[field];
-        }
-        *into = from.clone();
+/// The merge patch that makes one manifest of another (RFC 7396). A list is replaced as a whole,
+/// and `null` removes a field.
+pub(crate) fn merge_patch(before: &Value, after: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (before, after) else { return after.clone() };
+    let mut patch = Map::new();
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        patch.insert(name.clone(), Value::Null);
     }
-    patch
+    for (name, value) in new {
+        match old.get(name) {
+            Some(same) if same == value => {}
+            Some(other) => _ = patch.insert(name.clone(), merge_patch(other, value)),
+            None => _ = patch.insert(name.clone(), value.clone()),
+        }
+    }
+    Value::Object(patch)
+}
+
+/// Removes fields that are not set.
+pub(crate) fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_patch_has_whole_lists_and_removes_fields() {
-        let manifest = json!({ "spec": {
+        let before = json!({ "spec": {
+            "maxReplicas": 10,
+            "minReplicas": 2,
+            "metrics": [{ "resource": { "target": { "averageUtilization": 70 } } }],
+            "behavior": { "scaleUp": { "policies": [], "selectPolicy": "Max" } },
+        } });
+        let mut after = json!({ "spec": {
             "maxReplicas": 20,
+            "minReplicas": 2,
             "metrics": [{ "resource": { "target": { "averageUtilization": 80 } } }],
             "behavior": { "scaleUp": { "policies": null, "selectPolicy": "Max" } },
         } });
-        let paths = [
-            "spec.maxReplicas",
-            "spec.metrics.0.resource.target.averageUtilization",
-            "spec.behavior.scaleUp.policies",
-        ];
-        let paths = paths.map(|path| FieldPath::parse(path).expect("a path"));
+        remove_nulls(&mut after);
         let expected = json!({ "spec": {
             "maxReplicas": 20,
-            "metrics": manifest["spec"]["metrics"],
+            "metrics": after["spec"]["metrics"],
             "behavior": { "scaleUp": { "policies": null } },
         } });
-        assert_eq!(merge_patch(&paths.iter().collect::<Vec<_>>(), &manifest), expected);
+        assert_eq!(merge_patch(&before, &after), expected);
+        // A field that is replaced loses what the new value lacks.
+        let (before, after) = (json!({ "a": { "b": 1 } }), json!({ "a": { "c": 2 } }));
+        assert_eq!(merge_patch(&before, &after), json!({ "a": { "b": null, "c": 2 } }));
     }
 }

@@ -29,7 +29,7 @@ fn the_best_setting_of_a_grid_is_a_patch_and_a_manifest() {
     };
     let current = shown.lines().find(|line| line.starts_with("current  ")).expect("a row");
     assert!(hours(best) < hours(current), "{shown}");
-    assert!(shown.starts_with("The best setting changes 1 field and has pod-hours "), "{shown}");
+    assert!(shown.starts_with("The best setting changes 1 field: pod-hours "), "{shown}");
     assert!(shown.contains("Searched: all 9 settings of the grid."), "{shown}");
     let patch = r#"kubectl patch hpa php-apache --type merge -p '{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":60}}}}'"#;
     assert!(shown.contains(patch), "{shown}");
@@ -43,6 +43,9 @@ fn the_best_setting_of_a_grid_is_a_patch_and_a_manifest() {
     let lines = json(&kube_lockstep(&EXAMPLE).args(grid).args(["--format=json"]).assert().code(0));
     assert_eq!(lines[0]["best"]["podHours"], again[0]["podHours"]);
     assert_eq!(lines[0]["best"]["daysKept"], 1);
+    let path = "spec.behavior.scaleDown.stabilizationWindowSeconds";
+    assert_eq!(lines[0]["best"]["changedFields"][0]["path"], path);
+    assert!(lines[0]["best"]["changes"].is_number(), "{}", lines[0]["best"]);
     assert_eq!((&lines[0]["evaluated"], &lines[0]["isExhaustive"]), (&9.into(), &true.into()));
 }
 
@@ -50,7 +53,7 @@ fn the_best_setting_of_a_grid_is_a_patch_and_a_manifest() {
 fn an_objective_that_no_setting_keeps_ends_with_1() {
     let grid = ["--vary", "spec.maxReplicas=3..5", "--objective", "missing<=0,peak<=3"];
     let shown = stdout(&kube_lockstep(&EXAMPLE).args(grid).assert().code(1));
-    assert!(shown.starts_with("No setting keeps the objective missing<=0,peak<=3."), "{shown}");
+    assert!(shown.starts_with("No setting meets the objective missing<=0,peak<=3."), "{shown}");
     assert!(!shown.contains("kubectl patch"), "{shown}");
 }
 
@@ -60,14 +63,16 @@ fn mistakes_are_explained() {
         |arguments: &[&str]| stderr(&kube_lockstep(&EXAMPLE).args(arguments).assert().code(2));
     for (arguments, message) in [
         (["--objective", "mising<=1"], "there is no figure `mising`; did you mean `missing`?"),
-        (["--objective", "cost<=1"], "an objective for the cost requires prices"),
+        (["--objective", "cost<=1"], "the objective limits `cost`, which requires prices"),
         (["--vary", "maxReplicas=3"], "the path must begin with `spec.`"),
-        (["--vary", "web/spec.maxReplicas=3"], "there is no such HPA; there is php-apache"),
+        (["--vary", "web/spec.maxReplicas=3"], "--vary: there is no HPA `web`"),
         (["--vary", "spec.metrics.3.type=Pods"], "there is no element 3"),
         (["--capacity", "memory=90%"], "--capacity: no HPA scales on memory"),
         (["--capacity", "cpu=2"], "the capacity of cpu must be in percent of the request"),
         (["--price", "gpu=3"], "expected a price of cpu, memory or pod"),
         (["--price", "memory=3"], "the pods have no requests with a price"),
+        (["--vary", "spec.maxReplicass=10,20"], "unknown field \"spec.maxReplicass\""),
+        (["--runs", "3"], "no load has noise, so all runs are the same"),
         (["--minimize", "latency"], "there is no figure `latency`; the figures are pod-hours, "),
     ] {
         let error = error(&arguments).replace("\n  ", " ").replace("\n      ", " ");

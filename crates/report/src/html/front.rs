@@ -33,6 +33,9 @@ pub(super) fn front(chart: &FrontChart) -> Markup {
     let label = format!("{}: {} against {} of each setting", chart.title, chart.across, chart.up);
     html! {
         div.fig.front {
+            h2 { (chart.title) }
+            p { (chart.summary) }
+            @for command in &chart.commands { pre { (command) } }
             svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
                 @for (value, text) in across.labels() {
                     line.grid x1=(across.place(value)) x2=(across.place(value)) y1=(ABOVE)
@@ -66,8 +69,9 @@ pub(super) fn front(chart: &FrontChart) -> Markup {
                 }
             }
             p.note {
-                "Each dot is a setting; filled dots keep the objective. The line joins the \
-                 settings that no other one improves in both figures."
+                "Each dot is a setting; filled dots meet the objective. The line connects the \
+                 settings for which no other setting is lower in one figure and not higher in the \
+                 other."
             }
             dl {
                 @for dot in chart.dots.iter().filter(|dot| dot.name.is_some()) {
