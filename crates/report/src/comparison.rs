@@ -739,7 +739,7 @@ mod tests {
         };
         let rows = [row];
         assert_eq!(comparison(&rows, 100, 200).lines().count(), 2);
-        let folded = comparison(&rows, 80, 80);
+        let folded = crate::plain(&comparison(&rows, 80, 80));
         assert!(folded.lines().all(|line| line.chars().count() <= 80), "{folded}");
         for column in COLUMNS {
             assert_eq!(folded.matches(column.name).count(), 1, "{}: {folded}", column.name);
