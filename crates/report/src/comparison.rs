@@ -534,21 +534,16 @@ pub fn figures_text(rows: &[ComparisonRow], most_columns: usize) -> String {
     FiguresTable::new("setting", rows, &columns(rows)).text(1, most_columns)
 }
 
-/// The figures of rows as tables. A table that is wider than `most_columns` is divided into parts.
-fn tables_text(rows: &[ComparisonRow], most_columns: usize) -> String {
-    let keys = if has_several_releases(rows) { 2 } else { 1 };
-    let tables = tables(rows);
-    let tables: Vec<String> = tables.iter().map(|table| table.text(keys, most_columns)).collect();
-    tables.join("\n")
-}
-
 /// The rows as tables, with the first differences between releases. A table that is wider than
 /// `most_columns` is divided into parts.
 #[must_use]
 pub fn comparison(rows: &[ComparisonRow], columns: usize, most_columns: usize) -> String {
-    let mut out = tables_text(rows, most_columns);
+    let keys = if has_several_releases(rows) { 2 } else { 1 };
+    let tables = tables(rows);
+    let tables: Vec<String> = tables.iter().map(|table| table.text(keys, most_columns)).collect();
+    let mut out = tables.join("\n");
     let differences = first_differences(rows, columns);
-    if tables(rows).len() > 1 && !differences.is_empty() {
+    if tables.len() > 1 && !differences.is_empty() {
         out.push('\n');
     }
     out.push_str(&differences);
