@@ -102,9 +102,9 @@ impl Setting {
     /// Returns the HPAs of a scenario that the setting changes. `known` has all predicted HPAs.
     pub(super) fn changed<'h>(&self, hpas: &'h [HpaName], known: &[HpaName]) -> Vec<&'h HpaName> {
         let is_changed = |name: &&HpaName| match &self.change {
-            SettingChange::Fields(fields) => fields
-                .iter()
-                .any(|field| field.path.hpa.as_ref().is_none_or(|hpa| *hpa == name.name)),
+            SettingChange::Fields(fields) => {
+                fields.iter().any(|field| field.path.is_for(&name.name))
+            }
             SettingChange::Manifest(_) => !self.manifests_of(name, known).is_empty(),
         };
         hpas.iter().filter(is_changed).collect()

@@ -54,6 +54,12 @@ impl FieldPath {
         text.starts_with(SPEC) || after_hpa.is_some_and(|(_, path)| path.starts_with(SPEC))
     }
 
+    /// Returns true if the path names this HPA, or none.
+    #[must_use]
+    pub fn is_for(&self, hpa: &str) -> bool {
+        self.hpa.as_deref().is_none_or(|name| name == hpa)
+    }
+
     /// The value of the field in an HPA. None: it is not set.
     #[must_use]
     pub fn get<'v>(&self, hpa: &'v Value) -> Option<&'v Value> {
