@@ -3,6 +3,7 @@
 mod subjects;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use self::subjects::{Subject, Subjects, subjects};
 use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
-use super::manifests::{self, ManifestArgs, SkipArgs};
+use super::manifests::{self, HpaArgs, ManifestArgs};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
@@ -89,12 +90,8 @@ pub(super) struct Args {
     html: Option<PathBuf>,
     #[command(flatten)]
     source: Source,
-    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
-    /// repeated
-    #[arg(long, value_name = "NAME", requires = "filename")]
-    hpa: Vec<String>,
     #[command(flatten)]
-    skip: SkipArgs,
+    hpas: HpaArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
@@ -160,10 +157,13 @@ fn with_noise_of_run(
         return Ok(scenario.clone());
     }
     let varied = scenario::with_noise_of_run(scenario, run);
-    varied.map(Arc::new).ok_or_else(|| {
-        let what = format!("{name}: no load has noise, so all runs are the same");
-        Failure::usage(what).hint("add noise, for example --load 'cpu=total:noise(10%,8)'")
-    })
+    varied.map(Arc::new).ok_or_else(|| without_noise(name))
+}
+
+/// The error of repeated runs without noise.
+pub(super) fn without_noise(name: impl Display) -> Failure {
+    let what = format!("{name}: no load has noise, so all runs are the same");
+    Failure::usage(what).hint("add noise, for example --load 'cpu=total:noise(10%,8)'")
 }
 
 /// The predictions of all settings.

@@ -119,6 +119,28 @@ pub(super) struct SkipArgs {
     pub(super) skip_missing: bool,
 }
 
+/// The HPAs of the manifests that a command is about, if it does not support VPAs.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct HpaArgs {
+    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
+    /// repeated
+    #[arg(long, value_name = "NAME", requires = "filename")]
+    hpa: Vec<String>,
+    #[command(flatten)]
+    skip: SkipArgs,
+}
+
+impl HpaArgs {
+    /// The HPAs that `--hpa` names, or all.
+    pub(super) fn select(&self) -> Autoscalers {
+        let hpas = match self.hpa.as_slice() {
+            [] => Selected::All,
+            names => Selected::Named(names.to_vec()),
+        };
+        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: None }.skipping(self.skip)
+    }
+}
+
 /// The autoscalers of the manifests that are predicted.
 #[derive(Clone, Debug)]
 pub(super) struct Autoscalers {
@@ -145,12 +167,6 @@ impl Autoscalers {
             _ => Selected::Named(names.to_vec()),
         };
         Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: None }
-    }
-
-    /// HPAs only, for commands that do not support VPAs.
-    pub(super) fn only_hpas(hpas: &[String]) -> Autoscalers {
-        let hpas = if hpas.is_empty() { Selected::All } else { Selected::Named(hpas.to_vec()) };
-        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: None }
     }
 
     /// Fails if autoscalers of manifests are selected, but a scenario is given.

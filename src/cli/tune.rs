@@ -9,9 +9,10 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, Format, OneRelease, Source, workers};
+use super::compare::without_noise;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
-use super::manifests::{self, Autoscalers, FoundScenarios, ManifestArgs, SkipArgs, check_flags};
+use super::manifests::{self, FoundScenarios, HpaArgs, ManifestArgs, check_flags};
 use super::output::{PreparationLog, columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::upstreams::why_not_live;
@@ -101,12 +102,8 @@ pub(super) struct Args {
     build: BuildArgs,
     #[command(flatten)]
     source: Source,
-    /// Only this HPA of the manifests: NAME or NAMESPACE/NAME, in which `*` is any text; can be
-    /// repeated
-    #[arg(long, value_name = "NAME", requires = "filename")]
-    hpa: Vec<String>,
     #[command(flatten)]
-    skip: SkipArgs,
+    hpas: HpaArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
@@ -204,7 +201,7 @@ impl<'t> Line<'t> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
+    let selected = args.hpas.select();
     let fixtures = args.source.fixtures.as_deref();
     let FoundScenarios { scenarios, left_out } =
         manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
@@ -250,8 +247,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 
 /// Returns true if a scenario has the HPA that a field names, if it names one.
 fn is_for(vary: &Vary, scenario: &Scenario) -> bool {
-    let is_named = |name: &String| scenario.hpas.iter().any(|hpa| *hpa.name == **name);
-    vary.path.hpa.as_ref().is_none_or(is_named)
+    scenario.hpas.iter().any(|hpa| vary.path.is_for(&hpa.name))
 }
 
 /// Fails if a field names an HPA that no scenario has.
@@ -353,9 +349,7 @@ fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
         return Err(Failure::usage(what).hint("choose another release with --release"));
     }
     if args.runs > 1 && with_noise_of_run(scenario, 1).is_none() {
-        let what = format!("{}: no load has noise, so all runs are the same", scenario.path);
-        let hint = "add noise, for example --load 'cpu=total:noise(10%,8)'";
-        return Err(Failure::usage(what).hint(hint));
+        return Err(without_noise(&scenario.path));
     }
     let own = args.vary.iter().filter(|vary| is_for(vary, scenario));
     let mut tune = Tune::new(scenario.clone())

@@ -32,7 +32,7 @@ pub(super) struct Subjects<'s> {
 
 /// The scenarios of the files or of the manifests, each with those settings that are for it.
 pub(super) fn subjects<'s>(args: &Args, settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
-    let selected = Autoscalers::only_hpas(&args.hpa).skipping(args.skip);
+    let selected = args.hpas.select();
     if !args.manifests.filename.is_empty() {
         return from_manifests(args, settings, selected);
     }
