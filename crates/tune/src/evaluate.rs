@@ -11,6 +11,7 @@ use super::search::Point;
 use super::tuned::remove_nulls;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_manifests::field::FieldPath;
 use kube_lockstep_report::comparison::{Figures, Reference};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::resolved::Observed;
@@ -61,15 +62,13 @@ impl Evaluator<'_> {
         scenario: &Scenario,
         point: &Point,
     ) -> Result<Vec<Value>, String> {
-        let manifests: Value = scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
-        let mut tree = json!({ "hpas": manifests });
-        for (axis, index) in self.axes.iter().zip(point) {
-            if *index != axis.current {
-                axis.path.set(axis.path.find_hpa(&mut tree)?, axis.values[*index].clone())?;
-            }
-        }
-        remove_nulls(&mut tree);
-        Ok(tree["hpas"].as_array().cloned().unwrap_or_default())
+        manifests_with(scenario, self.values(point))
+    }
+
+    /// The fields that a point changes, with their values.
+    fn values(&self, point: &Point) -> impl Iterator<Item = (&FieldPath, &Value)> {
+        let changed = self.axes.iter().zip(point).filter(|(axis, index)| axis.current != **index);
+        changed.map(|(axis, index)| (&axis.path, &axis.values[*index]))
     }
 
     /// The scenario with the setting of a point.
@@ -81,8 +80,7 @@ impl Evaluator<'_> {
         scenario: &Scenario,
         point: &Point,
     ) -> Result<Arc<Scenario>, String> {
-        let varied = scenario::with_manifests(scenario, &self.manifests(scenario, point)?);
-        let mut varied = varied.map_err(|problems| first_of(&problems))?;
+        let mut varied = with_values(scenario, self.values(point))?;
         // The figures do not depend on these effects.
         varied.observed = Observed { sent_events: false, all_metrics: false };
         Ok(Arc::new(varied))
@@ -101,7 +99,8 @@ impl Evaluator<'_> {
         Ok(self.figures(&scenario, &run))
     }
 
-    fn figures(&self, scenario: &Scenario, run: &FreeRun) -> Measured {
+    /// The figures of a run.
+    pub(crate) fn figures(&self, scenario: &Scenario, run: &FreeRun) -> Measured {
         let boundaries = if self.days.len() > 1 { self.days } else { &[] };
         let (whole, days) = Figures::of_parts(scenario, run, self.reference, boundaries);
         let priced = |figures: Figures| match self.price {
@@ -162,7 +161,29 @@ pub(crate) fn run(scenario: &Arc<Scenario>, release: Release) -> Result<FreeRun,
     }
 }
 
-/// The first of some problems.
-pub(crate) fn first_of(problems: &[Diagnostic]) -> String {
-    problems.first().map(|problem| problem.what.clone()).unwrap_or_default()
+/// The manifests of the HPAs of a scenario with other values of fields. Null removes a field.
+fn manifests_with<'v>(
+    scenario: &Scenario,
+    values: impl Iterator<Item = (&'v FieldPath, &'v Value)>,
+) -> Result<Vec<Value>, String> {
+    let manifests: Value = scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
+    let mut tree = json!({ "hpas": manifests });
+    for (path, value) in values {
+        path.set(path.find_hpa(&mut tree)?, value.clone())?;
+    }
+    remove_nulls(&mut tree);
+    Ok(tree["hpas"].as_array().cloned().unwrap_or_default())
+}
+
+/// The scenario with other values of fields.
+///
+/// # Errors
+/// If an API server rejects them, with its first reason.
+pub(crate) fn with_values<'v>(
+    scenario: &Scenario,
+    values: impl Iterator<Item = (&'v FieldPath, &'v Value)>,
+) -> Result<Scenario, String> {
+    let varied = scenario::with_manifests(scenario, &manifests_with(scenario, values)?);
+    let first = |problems: Vec<Diagnostic>| problems.into_iter().next().map(|it| it.what);
+    varied.map_err(|problems| first(problems).unwrap_or_default())
 }

@@ -175,9 +175,9 @@ impl Explored<'_> {
     }
 }
 
-/// The points that no other point dominates, by cost. Of points with the same score, the one with
-/// the fewest changes from `start`.
-pub(crate) fn front(scores: &Scores, start: &Point) -> Vec<Point> {
+/// The points with a score, from the cheapest on. Of points with the same score, the one with the
+/// fewest changes from `start` is the first.
+pub(crate) fn by_cost<'s>(scores: &'s Scores, start: &Point) -> Vec<(&'s Point, Score)> {
     let changes =
         |point: &Point| point.iter().zip(start).filter(|(one, other)| one != other).count();
     let mut sorted: Vec<(&Point, Score)> =
@@ -186,9 +186,15 @@ pub(crate) fn front(scores: &Scores, start: &Point) -> Vec<Point> {
         let order = a.cost.total_cmp(&b.cost).then(a.risk.total_cmp(&b.risk));
         order.then(changes(one).cmp(&changes(other))).then(one.cmp(other))
     });
+    sorted
+}
+
+/// The points that no other point dominates, by cost. Of points with the same score, the one with
+/// the fewest changes from `start`.
+pub(crate) fn front(scores: &Scores, start: &Point) -> Vec<Point> {
     let mut front = Vec::new();
     let mut lowest = f64::INFINITY;
-    for (point, score) in sorted {
+    for (point, score) in by_cost(scores, start) {
         if score.risk < lowest {
             lowest = score.risk;
             front.push(point.clone());

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::axis::{Axis, Defaults, Vary, default_axes, given_axes};
-use super::evaluate::{Evaluator, Measured, days, first_of, run};
-use super::search::{Point, Score, Scores, Search, front};
+use super::evaluate::{Evaluator, Measured, days, run, with_values};
+use super::search::{Point, Score, Scores, Search, by_cost, front};
 use super::tuned::{
-    Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch,
-    remove_nulls, setting,
+    Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch, setting,
 };
 use serde_json::Value;
 
@@ -157,6 +156,9 @@ impl Tune {
         if scenario.vpa.is_some() {
             return Err("tune does not support an HPA whose pods a VPA changes".to_owned());
         }
+        if let Some(why) = scenario.unsupported_on(self.release) {
+            return Err(why.to_string());
+        }
         let before = run(scenario, self.release)?;
         let mut reference = Reference::new(&before);
         for capacity in &self.capacities {
@@ -164,10 +166,6 @@ impl Tune {
                 return Err(format!("no HPA scales on {}, which has a capacity", capacity.metric));
             }
         }
-        let needed = Figures::new(scenario, &before, &reference).needed_peak_replicas;
-        let notes = before.notes;
-        drop((before.ticks, before.serving_changes));
-        let axes = self.axes(needed)?;
         let days = days(scenario.until);
         let done = AtomicUsize::new(0);
         let goes_on = || {
@@ -176,14 +174,19 @@ impl Tune {
         };
         let evaluator = Evaluator {
             release: self.release,
-            axes: &axes,
+            axes: &[],
             days: &days,
             reference: &reference,
             price: self.price.map(|price| price.of(&scenario.workload.spec)),
             jobs: self.jobs.max(1),
             goes_on: &goes_on,
         };
-        let tuned = Searching::new(self, minimized, evaluator)?.tuned()?;
+        let current = evaluator.figures(scenario, &before);
+        let notes = before.notes;
+        drop((before.ticks, before.serving_changes));
+        let axes = self.axes(current.whole.needed_peak_replicas)?;
+        let evaluator = Evaluator { axes: &axes, ..evaluator };
+        let tuned = Searching::new(self, minimized, evaluator, current)?.tuned()?;
         Ok(Tuned { notes, ..tuned })
     }
 
@@ -192,16 +195,14 @@ impl Tune {
     /// # Errors
     /// If an API server rejects the setting.
     pub fn scenario_with(&self, setting: &Setting) -> Result<Arc<Scenario>, String> {
-        let mut manifests: Vec<Value> =
-            self.scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
-        for Change { hpa, path, to, .. } in &setting.changes {
-            let path = FieldPath::parse(path)?;
-            let index = self.scenario.hpas.iter().position(|it| hpa.as_deref() == Some(&*it.name));
-            path.set(&mut manifests[index.unwrap_or(0)], to.clone())?;
-        }
-        manifests.iter_mut().for_each(remove_nulls);
-        let varied = scenario::with_manifests(&self.scenario, &manifests);
-        let mut varied = varied.map_err(|problems| first_of(&problems))?;
+        let changes = setting.changes.iter().map(|Change { hpa, path, to, .. }| {
+            let mut path = FieldPath::parse(path)?;
+            path.hpa.clone_from(hpa);
+            Ok((path, to))
+        });
+        let changes: Vec<(FieldPath, &Value)> = changes.collect::<Result<_, String>>()?;
+        let values = changes.iter().map(|(path, to)| (path, *to));
+        let mut varied = with_values(&self.scenario, values)?;
         varied.expect = Vec::new();
         Ok(Arc::new(varied))
     }
@@ -254,16 +255,14 @@ impl Tune {
             if self.vary.is_empty() {
                 return default_axes(&hpa.manifest, name, defaults);
             }
-            let is_own = |it: &&Vary| it.path.hpa.as_deref().is_none_or(|name| *name == *hpa.name);
-            let given: Vec<Vary> = self.vary.iter().filter(is_own).cloned().collect();
+            let own = self.vary.iter().filter(|vary| vary.path.is_for(&hpa.name));
+            let given: Vec<Vary> = own.cloned().collect();
             given_axes(&hpa.manifest, name, &given)
         });
         let axes: Vec<Axis> = own.collect();
         // A path must lead to a field that can be set.
         for axis in &axes {
-            for hpa in
-                hpas.iter().filter(|hpa| axis.path.hpa.as_deref().is_none_or(|it| *it == *hpa.name))
-            {
+            for hpa in hpas.iter().filter(|hpa| axis.path.is_for(&hpa.name)) {
                 let mut manifest = hpa.manifest.clone();
                 let metrics = manifest["spec"]["metrics"].as_array().map_or(0, Vec::len);
                 axis.path.set(&mut manifest, axis.values[axis.current].clone())?;
@@ -284,7 +283,6 @@ struct Searching<'s> {
     current: Measured,
     measured: BTreeMap<Point, Measured>,
     is_interrupted: bool,
-    invalid: usize,
     /// The points that an API server rejects, with its reason.
     rejected: BTreeMap<Point, String>,
 }
@@ -294,10 +292,10 @@ impl<'s> Searching<'s> {
         tune: &'s Tune,
         minimized: Column,
         evaluator: Evaluator<'s>,
+        current: Measured,
     ) -> Result<Searching<'s>, String> {
         let risk = if minimized.name() == "missing" { "pod-hours" } else { "missing" };
         let start: Point = evaluator.axes.iter().map(|axis| axis.current).collect();
-        let current = evaluator.measure(&tune.scenario, &start)?;
         Ok(Searching {
             tune,
             evaluator,
@@ -307,7 +305,6 @@ impl<'s> Searching<'s> {
             current,
             measured: BTreeMap::new(),
             is_interrupted: false,
-            invalid: 0,
             rejected: BTreeMap::new(),
         })
     }
@@ -362,7 +359,7 @@ impl<'s> Searching<'s> {
             front: front.iter().map(setting).collect(),
             varied: axes.iter().map(varied).collect(),
             evaluated: scores.len(),
-            invalid: self.invalid,
+            invalid: self.rejected.len(),
             grid: u64::try_from(search.size()).unwrap_or(u64::MAX),
             is_exhaustive: search.is_exhaustive() && !self.is_interrupted,
             is_interrupted: self.is_interrupted,
@@ -398,16 +395,9 @@ impl<'s> Searching<'s> {
 
     /// The settings that meet the objective on the days of the search, from the cheapest on.
     fn kept(&self, scores: &Scores) -> Vec<Point> {
-        let changes = |point: &Point| {
-            point.iter().zip(&self.start).filter(|(one, other)| one != other).count()
-        };
-        let kept = scores.iter().filter_map(|(point, score)| Some((point, (*score)?)));
-        let mut kept: Vec<(&Point, Score)> = kept.filter(|(_, it)| it.violation == 0.0).collect();
-        kept.sort_by(|(one, a), (other, b)| {
-            let order = a.cost.total_cmp(&b.cost).then(a.risk.total_cmp(&b.risk));
-            order.then(changes(one).cmp(&changes(other))).then(one.cmp(other))
-        });
-        kept.into_iter().map(|(point, _)| point.clone()).collect()
+        let all = by_cost(scores, &self.start).into_iter();
+        let kept = all.filter(|(_, score)| score.violation == 0.0);
+        kept.map(|(point, _)| point.clone()).collect()
     }
 
     fn setting(&self, point: &Point, measured: &Measured) -> Setting {
@@ -422,7 +412,6 @@ impl<'s> Searching<'s> {
             let measured = match measured {
                 Ok(measured) => measured,
                 Err(why) => {
-                    self.invalid += 1;
                     self.rejected.insert(point.clone(), why);
                     return None;
                 }
@@ -559,14 +548,10 @@ impl<'s> Searching<'s> {
         let hpas = &self.tune.scenario.hpas;
         let manifests = self.evaluator.manifests(&self.tune.scenario, point)?;
         let axes = self.evaluator.axes.iter().zip(point);
-        let changed: Vec<&FieldPath> = axes
-            .filter(|(axis, index)| axis.current != **index)
-            .map(|(axis, _)| &axis.path)
-            .collect();
+        let changed: Vec<&Axis> =
+            axes.filter(|(axis, index)| axis.current != **index).map(|(axis, _)| axis).collect();
         let patches = hpas.iter().zip(manifests).filter_map(|(hpa, manifest)| {
-            let is_own = |path: &&FieldPath| path.hpa.as_deref().is_none_or(|it| *it == *hpa.name);
-            let own: Vec<&FieldPath> = changed.iter().copied().filter(is_own).collect();
-            (!own.is_empty()).then(|| Patch {
+            changed.iter().any(|axis| axis.path.is_for(&hpa.name)).then(|| Patch {
                 hpa: hpa.name.to_string(),
                 patch: merge_patch(&hpa.manifest, &manifest),
                 manifest,
