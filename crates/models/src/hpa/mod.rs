@@ -34,5 +34,6 @@ pub use controller::Controller;
 pub use decision::{Decision, WorkItemResult};
 pub use event_correlator::EventCorrelator;
 pub use input::{ChangedHpa, HpaChange, Input, Interruption};
+pub use normalization::policy_limit;
 pub use reconcile::{RETRY_WAIT, hpas_with_same_pods};
 pub use token_bucket::TokenBucket;

@@ -18,7 +18,7 @@ use crate::node::{Node, NodeKind};
 use crate::raw::ScenarioFile;
 use crate::resolved::{Autoscaler, OtherTarget};
 use crate::yaml;
-use kube_autoscaler_models::api::MetricSpec;
+use kube_autoscaler_models::api::{Behavior, HpaSpec, MetricSpec};
 use kube_autoscaler_models::flags::FeatureGates;
 use kube_autoscaler_models::hpa::{
     ApiServer, ApiVersion, FieldError, FieldErrorType, drop_zero_totals, set_defaults, validate,
@@ -228,18 +228,23 @@ pub struct SingleHpa {
     pub max_replicas: i32,
     /// The metrics that it scales on, with defaults.
     pub metrics: Vec<MetricSpec>,
+    /// `spec.behavior`, with defaults.
+    pub behavior: Option<Behavior>,
 }
 
 /// Checks a manifest on its own, with the feature gates of the newest release.
 pub fn single_hpa(node: &Node) -> Result<SingleHpa, Vec<Diagnostic>> {
     let (hpa, autoscaler) = alone(node, &Rules::default().default_gates())?;
+    let mut spec = HpaSpec::clone(&autoscaler.spec);
+    set_defaults(&mut spec);
     Ok(SingleHpa {
         name: hpa.name,
         manifest: node.to_json(),
         target: hpa.target,
-        min_replicas: autoscaler.spec.min_replicas.unwrap_or(1),
+        min_replicas: spec.min_replicas.unwrap_or(1),
         max_replicas: hpa.max_replicas,
         metrics: hpa.asked.into_iter().map(Asked::into_metric).collect(),
+        behavior: spec.behavior,
     })
 }
 

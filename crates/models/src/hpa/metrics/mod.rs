@@ -11,7 +11,9 @@ mod requests;
 
 use std::sync::Arc;
 
-use query::{CurrentScale, MetricFailure, Proposal, Query, Tolerances};
+pub use query::Tolerances;
+use query::{CurrentScale, MetricFailure, Proposal, Query};
+pub use requests::{NoRequest, RequestQuery};
 
 use super::memory::ValidMetric;
 use super::metric_name::MetricName;
@@ -22,7 +24,6 @@ use crate::api::{
     ResourceMetricStatus, Scale, Text,
 };
 use crate::derivation::{MetricDerivation, Path, PodCounts, Source, Target};
-use crate::flags::Gate;
 use crate::observation::EventType;
 use crate::quantity::{Format, Quantity};
 use crate::rules::{MetricErrors, TextRules};
@@ -360,19 +361,8 @@ impl Reconcile<'_> {
 
     /// Upstream: horizontal.go, tolerancesForHpa
     pub(crate) fn tolerances_for_hpa(&self) -> Tolerances {
-        let tolerance = self.config.flags.tolerance;
-        let within = self.config.rules.metrics.within_tolerance;
-        let mut tolerances = Tolerances { scale_down: tolerance, scale_up: tolerance, within };
-        let Some(behavior) = &self.hpa.spec.behavior else {
-            return tolerances;
-        };
-        if !self.config.gates.enabled(Gate::HpaConfigurableTolerance) {
-            return tolerances;
-        }
-        let down = behavior.scale_down.as_ref().and_then(|rules| rules.tolerance.as_ref());
-        let up = behavior.scale_up.as_ref().and_then(|rules| rules.tolerance.as_ref());
-        tolerances.scale_down = down.map_or(tolerance, Quantity::approx_f64);
-        tolerances.scale_up = up.map_or(tolerance, Quantity::approx_f64);
-        tolerances
+        let config = &self.config;
+        let behavior = self.hpa.spec.behavior.as_ref();
+        Tolerances::for_hpa(behavior, config.flags.tolerance, &config.rules, &config.gates)
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::api::{Pod, Text};
+use crate::api::{Behavior, Pod, ScalingRules, Text};
 use crate::derivation::{Path, Usage};
+use crate::flags::{FeatureGates, Gate};
 use crate::hpa::selector_store::ParsedSelector;
-use crate::rules::{PodRules, Within};
+use crate::quantity::Quantity;
+use crate::rules::{PodRules, Rules, Within};
 use crate::selector::Selector;
 use crate::time::{Span, Time};
 
@@ -35,17 +37,46 @@ pub(super) struct Query<'a> {
 
 /// The distances of a ratio from 1 that have no effect.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tolerances {
+pub struct Tolerances {
+    /// The distance below 1.
     pub scale_down: f64,
+    /// The distance above 1.
     pub scale_up: f64,
+    /// How ratios are compared with the distances.
     pub within: Within,
 }
 
 impl Tolerances {
+    /// The tolerances of an HPA: its own, or that of the controller.
+    ///
+    /// Upstream: horizontal.go, tolerancesForHpa
+    #[must_use]
+    pub fn for_hpa(
+        behavior: Option<&Behavior>,
+        of_controller: f64,
+        rules: &Rules,
+        gates: &FeatureGates,
+    ) -> Tolerances {
+        let within = rules.metrics.within_tolerance;
+        let default = Tolerances { scale_down: of_controller, scale_up: of_controller, within };
+        let own = behavior.filter(|_| gates.enabled(Gate::HpaConfigurableTolerance));
+        let Some(behavior) = own else { return default };
+        let tolerance = |rules: &Option<ScalingRules>| {
+            let own = rules.as_ref().and_then(|rules| rules.tolerance.as_ref());
+            own.map_or(of_controller, Quantity::approx_f64)
+        };
+        Tolerances {
+            scale_down: tolerance(&behavior.scale_down),
+            scale_up: tolerance(&behavior.scale_up),
+            within,
+        }
+    }
+
     /// Both bounds are inclusive, up to rounding errors.
     ///
     /// Upstream: replica_calculator.go, Tolerances.isWithin
-    pub(crate) fn is_within(self, usage_ratio: f64) -> bool {
+    #[must_use]
+    pub fn is_within(self, usage_ratio: f64) -> bool {
         match self.within {
             Within::Bounds => {
                 (1.0 - self.scale_down) <= usage_ratio && usage_ratio <= (1.0 + self.scale_up)

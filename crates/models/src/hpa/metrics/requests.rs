@@ -4,12 +4,12 @@
 use super::pod_requests::{is_pod_level_requests_set, pod_requests};
 use super::query::{Grouping, Query};
 use crate::api::{Pod, PodSpec};
-use crate::rules::{MissingRequest, Rules};
+use crate::rules::{MissingRequest, PodRules, Rules};
 use crate::selector::is_same;
 
 /// The reason why a pod has no request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NoRequest {
+pub enum NoRequest {
     /// The container with this index in [`PodSpec::running_containers`] has no request.
     Container(usize),
     /// The pod has no container of this name.
@@ -79,31 +79,51 @@ impl<'a, 'q, M> Requests<'a, 'q, M> {
 
     #[inline(never)]
     fn calculate(&mut self, pod: &'a Pod) {
-        self.request = self.calculate_requests(&pod.spec).unwrap_or_else(|why| {
+        let Grouping { resource, container, pod_level_resources, rules, .. } = *self.grouping;
+        let query = RequestQuery { resource, container, pod_level_resources, rules };
+        self.request = query.of(&pod.spec).unwrap_or_else(|why| {
             self.missing.get_or_insert((pod, why));
             0
         });
         self.last = Some(&pod.spec);
     }
+}
 
-    /// The request of a named container takes precedence over pod-level requests.
+/// Which request of a pod is needed, and the rules for it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestQuery<'q> {
+    /// `cpu` or `memory`.
+    pub resource: &'q str,
+    /// The container whose request counts; absent: those of all containers.
+    pub container: Option<&'q str>,
+    /// True if pod-level requests count.
+    pub pod_level_resources: bool,
+    /// The rules of the release.
+    pub rules: &'q PodRules,
+}
+
+impl RequestQuery<'_> {
+    /// The request in thousandths. That of a named container takes precedence over pod-level
+    /// requests.
     ///
     /// Upstream: replica_calculator.go, calculateRequests
-    fn calculate_requests(&self, spec: &PodSpec) -> Result<i64, NoRequest> {
-        let Grouping { resource, container, pod_level_resources, rules, .. } = *self.grouping;
-        let whole = pod_level_resources && container.is_none();
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of(self, spec: &PodSpec) -> Result<i64, NoRequest> {
+        let whole = self.pod_level_resources && self.container.is_none();
         if whole && is_pod_level_requests_set(spec) {
-            return calculate_pod_level_requests(spec, resource);
+            return calculate_pod_level_requests(spec, self.resource);
         }
         match self.calculate_pod_requests_from_containers(spec) {
-            Err(NoRequest::NotFound) if !rules.container_must_exist => Ok(0),
+            Err(NoRequest::NotFound) if !self.rules.container_must_exist => Ok(0),
             requests => requests,
         }
     }
 
     /// Upstream: replica_calculator.go, calculatePodRequestsFromContainers
-    fn calculate_pod_requests_from_containers(&self, spec: &PodSpec) -> Result<i64, NoRequest> {
-        let Grouping { resource, container, rules, .. } = *self.grouping;
+    fn calculate_pod_requests_from_containers(self, spec: &PodSpec) -> Result<i64, NoRequest> {
+        let RequestQuery { resource, container, rules, .. } = self;
         let mut request = 0_i64;
         for (index, candidate) in spec.running_containers().enumerate() {
             if container.is_some_and(|name| name != &*candidate.name)

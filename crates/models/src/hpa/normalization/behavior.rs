@@ -300,14 +300,7 @@ fn calculate_scale_up_limit_with_scaling_rules(
     scaling_rules: &Direction<'_>,
 ) -> (i32, RateLimit) {
     let up = true;
-    let proposed = |start: i32, policy: &ScalingPolicy| match policy.type_ {
-        ScalingPolicyType::Pods => start.wrapping_add(policy.value),
-        // Upstream rounds up, because the replicas might otherwise never change.
-        ScalingPolicyType::Percent => {
-            go_i32((f64::from(start) * (1.0 + f64::from(policy.value) / 100.0)).ceil())
-        }
-    };
-    let policies = evaluate_policies(past, current_replicas, scaling_rules, up, proposed);
+    let policies = evaluate_policies(past, current_replicas, scaling_rules, up);
     let all = policies.iter().map(|policy| policy.proposed);
     let limit = match scaling_rules.select {
         SelectPolicy::Disabled => current_replicas,
@@ -325,13 +318,7 @@ fn calculate_scale_down_limit_with_behaviors(
     scaling_rules: &Direction<'_>,
 ) -> (i32, RateLimit) {
     let up = false;
-    let proposed = |start: i32, policy: &ScalingPolicy| match policy.type_ {
-        ScalingPolicyType::Pods => start.wrapping_sub(policy.value),
-        ScalingPolicyType::Percent => {
-            go_i32(f64::from(start) * (1.0 - f64::from(policy.value) / 100.0))
-        }
-    };
-    let policies = evaluate_policies(past, current_replicas, scaling_rules, up, proposed);
+    let policies = evaluate_policies(past, current_replicas, scaling_rules, up);
     let all = policies.iter().map(|policy| policy.proposed);
     let limit = match scaling_rules.select {
         SelectPolicy::Disabled => current_replicas,
@@ -342,6 +329,22 @@ fn calculate_scale_down_limit_with_behaviors(
     (limit, RateLimit::Policies { up, select, policies, limit })
 }
 
+/// The replicas that a policy allows, relative to the replicas at the start of its period.
+///
+/// Upstream: horizontal.go, calculateScaleUpLimitWithScalingRules and
+/// calculateScaleDownLimitWithBehaviors
+#[must_use]
+pub fn policy_limit(policy: &ScalingPolicy, period_start: i32, up: bool) -> i32 {
+    let (start, part) = (f64::from(period_start), f64::from(policy.value) / 100.0);
+    match (policy.type_, up) {
+        (ScalingPolicyType::Pods, true) => period_start.wrapping_add(policy.value),
+        (ScalingPolicyType::Pods, false) => period_start.wrapping_sub(policy.value),
+        // Upstream rounds up, because the replicas might otherwise never change.
+        (ScalingPolicyType::Percent, true) => go_i32((start * (1.0 + part)).ceil()),
+        (ScalingPolicyType::Percent, false) => go_i32(start * (1.0 - part)),
+    }
+}
+
 /// The replicas that each policy of a direction allows, relative to the replicas at the start of
 /// its period.
 fn evaluate_policies(
@@ -349,7 +352,6 @@ fn evaluate_policies(
     current_replicas: i32,
     scaling_rules: &Direction<'_>,
     up: bool,
-    proposed: impl Fn(i32, &ScalingPolicy) -> i32,
 ) -> Vec<PolicyDerivation> {
     if scaling_rules.select == SelectPolicy::Disabled {
         return Vec::new();
@@ -360,7 +362,7 @@ fn evaluate_policies(
         let added = if up || past.netted { changed(&past.memory.up_events) } else { 0 };
         let removed = if !up || past.netted { changed(&past.memory.down_events) } else { 0 };
         let period_start = current_replicas.wrapping_sub(added).wrapping_add(removed);
-        let proposed = proposed(period_start, policy);
+        let proposed = policy_limit(policy, period_start, up);
         PolicyDerivation { policy: policy.clone(), added, removed, period_start, proposed }
     };
     scaling_rules.policies.iter().map(evaluate).collect()

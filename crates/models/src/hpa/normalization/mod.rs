@@ -3,6 +3,8 @@
 mod behavior;
 mod without_behavior;
 
+pub use behavior::policy_limit;
+
 use super::memory::{Memory, TimestampedRecommendation, TimestampedScaleEvent};
 use super::reconcile::Reconcile;
 use crate::api::ConditionType;
