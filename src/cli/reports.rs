@@ -255,14 +255,24 @@ impl ReportArg {
 
 /// The report for GitHub Actions, which reads annotations from both outputs of a step.
 fn github(flag: &str, format: Format) -> Result<Box<dyn Report + Send>, Failure> {
-    let path = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-    let summary = path("GITHUB_STEP_SUMMARY");
+    let summary = variable("GITHUB_STEP_SUMMARY");
     let summary = summary.map(|path| ReportFile::append(flag, &path)).transpose()?;
-    let current = std::env::current_dir().unwrap_or_default();
-    let folders = Folders { workspace: path("GITHUB_WORKSPACE"), current };
     Ok(match format {
-        Format::Text => Box::new(Github::new(io::stdout(), summary, folders)),
+        Format::Text => Box::new(Github::new(io::stdout(), summary, folders())),
         // Standard output contains only JSON.
-        Format::Json => Box::new(Github::new(io::stderr(), summary, folders)),
+        Format::Json => Box::new(Github::new(io::stderr(), summary, folders())),
     })
+}
+
+/// The folders that make paths relative to the repository.
+pub(super) fn folders() -> Folders {
+    Folders {
+        workspace: variable("GITHUB_WORKSPACE"),
+        current: std::env::current_dir().unwrap_or_default(),
+    }
+}
+
+/// A path in an environment variable that is set.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from)
 }

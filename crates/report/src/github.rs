@@ -1,12 +1,13 @@
 //! A run for GitHub Actions: an annotation at the line of each scenario that does not conform, and
 //! a job summary.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::markdown::Markdown;
 use super::{CutOff, Report, counted, headline};
-use kube_lockstep_scenario::{Diagnostic, Place};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::run::{Event, Outcome, Verdict};
 
 /// The report for GitHub Actions.
@@ -29,11 +30,60 @@ pub struct Folders {
 
 impl Folders {
     /// The path of a file, relative to the repository if it is there.
-    fn relative(&self, path: &str) -> String {
+    #[must_use]
+    pub fn relative(&self, path: &str) -> String {
         let Some(workspace) = &self.workspace else { return path.to_owned() };
         let absolute = self.current.join(path.strip_prefix("./").unwrap_or(path));
         let below: &Path = absolute.strip_prefix(workspace).unwrap_or(Path::new(path));
         below.to_string_lossy().into_owned()
+    }
+}
+
+/// A message at a place in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Annotation {
+    /// How serious it is.
+    pub kind: AnnotationKind,
+    /// The file, relative to the repository.
+    pub file: String,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// The column, from 1.
+    pub column: Option<usize>,
+    /// The title.
+    pub title: String,
+    /// The text.
+    pub message: String,
+}
+
+/// How serious an annotation is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AnnotationKind {
+    /// An error.
+    Error,
+    /// A warning.
+    Warning,
+    /// A note.
+    Notice,
+}
+
+/// The workflow command: `::error file=web.yaml,line=3,col=5,title=…::…`.
+impl fmt::Display for Annotation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Annotation { kind, file, line, column, title, message } = self;
+        let kind = match kind {
+            AnnotationKind::Error => "error",
+            AnnotationKind::Warning => "warning",
+            AnnotationKind::Notice => "notice",
+        };
+        write!(f, "::{kind} file={}", property(file))?;
+        if let Some(line) = line {
+            write!(f, ",line={line}")?;
+        }
+        if let Some(column) = column {
+            write!(f, ",col={column}")?;
+        }
+        write!(f, ",title={}::{}", property(title), data(message))
     }
 }
 
@@ -51,9 +101,15 @@ impl<W: Write, S: Write> Github<W, S> {
     fn annotate(&mut self, outcome: &Outcome) -> io::Result<()> {
         let title = format!("{} {}: {}", outcome.verdict.name(), outcome.release, outcome.id);
         let mut annotate = |line: usize, message: &str| {
-            let file = property(&self.folders.relative(&outcome.path));
-            let (title, message) = (property(&title), data(message));
-            writeln!(self.out, "::error file={file},line={line},title={title}::{message}")
+            let annotation = Annotation {
+                kind: AnnotationKind::Error,
+                file: self.folders.relative(&outcome.path),
+                line: Some(line),
+                column: None,
+                title: title.clone(),
+                message: message.to_owned(),
+            };
+            writeln!(self.out, "{annotation}")
         };
         match &outcome.verdict {
             Verdict::Conforms | Verdict::Skipped { .. } => {}
@@ -72,13 +128,16 @@ impl<W: Write, S: Write> Github<W, S> {
 
     /// An annotation at an error of a scenario file.
     fn invalid(&mut self, file: &str, problem: &Diagnostic) -> io::Result<()> {
-        let file = property(&self.folders.relative(file));
-        let message = data(&problem.in_one_line("\nhint: "));
-        write!(self.out, "::error file={file}")?;
-        if let Some(Place { line, column, .. }) = problem.place.as_deref() {
-            write!(self.out, ",line={line},col={column}")?;
-        }
-        writeln!(self.out, ",title=invalid scenario::{message}")
+        let place = problem.place.as_deref();
+        let annotation = Annotation {
+            kind: AnnotationKind::Error,
+            file: self.folders.relative(file),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+            title: "invalid scenario".to_owned(),
+            message: problem.in_one_line("\nhint: "),
+        };
+        writeln!(self.out, "{annotation}")
     }
 
     fn general(&mut self, message: &str) -> io::Result<()> {
