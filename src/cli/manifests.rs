@@ -301,17 +301,8 @@ impl ManifestArgs {
         draft(files, &self.options(of, examples), read).map_err(|error| self.failure(error))
     }
 
-    /// The error of manifests. Those that Kustomize builds are not complete in their files.
     fn failure(&self, error: DraftError) -> Failure {
-        let is_invalid = matches!(error, DraftError::Invalid(_));
-        let failure = failure(error);
-        match self.filename.iter().find_map(|path| kustomized(path)) {
-            Some(folder) if is_invalid => {
-                let build = format!("kubectl kustomize {folder} | kube-lockstep predict -f -");
-                failure.hint(format!("{folder} has a kustomization, which `{build}` builds"))
-            }
-            _ => failure,
-        }
+        invalid_manifests(&self.filename, error)
     }
 
     fn options(&self, of: Autoscalers, examples: bool) -> DraftOptions {
@@ -364,27 +355,47 @@ impl ManifestArgs {
         Ok(FoundScenarios { scenarios, left_out })
     }
 
-    /// Reads the manifests, each file once, by whatever path and folder it is named.
     fn read(&self) -> Result<Vec<ManifestFile>, Failure> {
-        let mut files = Vec::new();
-        let mut seen = BTreeSet::new();
-        for path in self.filename.iter().flat_map(|path| separate(path)) {
-            let is_stdin = path == Path::new("-");
-            let is_folder = !is_stdin && path.is_dir();
-            let paths = match is_folder {
-                true => folder(&path, self.recursive)?,
-                false => vec![path.clone()],
-            };
-            for path in paths {
-                // A file that can't be found gives an error when it is read.
-                let whole = fs::canonicalize(&path).ok().filter(|_| !is_stdin);
-                if !seen.insert(whole.unwrap_or_else(|| path.clone())) {
-                    continue;
-                }
-                files.push(if is_stdin { standard_input()? } else { file(&path, is_folder)? });
+        read_manifests(&self.filename, self.recursive)
+    }
+}
+
+/// Reads manifests, each file once, by whatever path and folder it is named.
+pub(super) fn read_manifests(
+    filename: &[PathBuf],
+    recursive: bool,
+) -> Result<Vec<ManifestFile>, Failure> {
+    let mut files = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in filename.iter().flat_map(|path| separate(path)) {
+        let is_stdin = path == Path::new("-");
+        let is_folder = !is_stdin && path.is_dir();
+        let paths = match is_folder {
+            true => folder(&path, recursive)?,
+            false => vec![path.clone()],
+        };
+        for path in paths {
+            // A file that can't be found gives an error when it is read.
+            let whole = fs::canonicalize(&path).ok().filter(|_| !is_stdin);
+            if !seen.insert(whole.unwrap_or_else(|| path.clone())) {
+                continue;
             }
+            files.push(if is_stdin { standard_input()? } else { file(&path, is_folder)? });
         }
-        Ok(files)
+    }
+    Ok(files)
+}
+
+/// The error of manifests in these files. Those that Kustomize builds are not complete in them.
+pub(super) fn invalid_manifests(filename: &[PathBuf], error: DraftError) -> Failure {
+    let is_invalid = matches!(error, DraftError::Invalid(_));
+    let failure = failure(error);
+    match filename.iter().find_map(|path| kustomized(path)) {
+        Some(folder) if is_invalid => {
+            let build = format!("kubectl kustomize {folder} | kube-lockstep predict -f -");
+            failure.hint(format!("{folder} has a kustomization, which `{build}` builds"))
+        }
+        _ => failure,
     }
 }
 

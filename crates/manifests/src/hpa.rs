@@ -62,23 +62,30 @@ fn read_hpa(object: &Object) -> Result<(Object, SingleHpa), Error> {
 
 /// A valid HPA.
 #[derive(Clone, Debug)]
-pub(super) struct ValidHpa {
-    pub(super) name: HpaName,
-    pub(super) object: Object,
-    pub(super) hpa: SingleHpa,
+pub struct ValidHpa {
+    /// The name and the namespace.
+    pub name: HpaName,
+    /// The manifest, without the fields that an API server adds.
+    pub object: Object,
+    /// The values in the manifest, with defaults.
+    pub hpa: SingleHpa,
+    /// True if an API server has stored it.
+    pub is_stored: bool,
     /// True if the manifest has the status of a cluster.
     pub(super) has_status: bool,
 }
 
 impl ValidHpa {
     pub(super) fn read(object: &Object) -> Result<ValidHpa, Error> {
-        let has_status = object.has_status();
+        let (is_stored, has_status) = (object.is_stored(), object.has_status());
         let (object, hpa) = read_hpa(object)?;
         let name = HpaName { namespace: object.namespace(), name: hpa.name.to_string() };
-        Ok(ValidHpa { name, object, hpa, has_status })
+        Ok(ValidHpa { name, object, hpa, is_stored, has_status })
     }
 
-    pub(super) fn has_same_target(&self, other: &ValidHpa) -> bool {
+    /// Returns true if both HPAs scale the same object.
+    #[must_use]
+    pub fn has_same_target(&self, other: &ValidHpa) -> bool {
         let (one, other_target) = (&self.hpa.target, &other.hpa.target);
         self.name.namespace == other.name.namespace
             && (&one.kind, &one.group, &one.name)

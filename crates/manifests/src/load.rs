@@ -137,8 +137,10 @@ impl Load {
         }
     }
 
-    /// The value of each pod in milli-units, if it never changes and is known.
-    pub(super) fn constant_of_each(&self, request: Option<i64>) -> Option<i64> {
+    /// The value of each pod in milli-units, if it never changes and is known. `request` is the
+    /// request of a pod in milli-units.
+    #[must_use]
+    pub fn constant_of_each(&self, request: Option<i64>) -> Option<i64> {
         match &self.shape {
             _ if self.total => None,
             Shape::Constant(LoadAmount::Percent(percent)) => {
@@ -146,6 +148,25 @@ impl Load {
             }
             Shape::Constant(amount) => amount.milli(),
             _ => None,
+        }
+    }
+
+    /// The period of a wave. None: the load has another form.
+    #[must_use]
+    pub fn period(&self) -> Option<Span> {
+        match self.shape.without_noise() {
+            Shape::Sine { period, .. } => Some(*period),
+            _ => None,
+        }
+    }
+
+    /// The values in milli-units between which the load changes abruptly, in order. Empty: the load
+    /// has another form.
+    #[must_use]
+    pub fn step_values(&self) -> Vec<i64> {
+        match &self.shape {
+            Shape::Steps(steps) => steps.iter().filter_map(|step| step.amount.milli()).collect(),
+            _ => Vec::new(),
         }
     }
 

@@ -22,9 +22,9 @@ const LIST: &str = "List";
 
 /// An object of the Kubernetes API in a file.
 #[derive(Clone, Debug)]
-pub(crate) struct Object {
-    pub file: String,
-    pub node: Node,
+pub struct Object {
+    pub(crate) file: String,
+    pub(crate) node: Node,
 }
 
 /// The objects of all files.
@@ -67,7 +67,42 @@ impl Object {
         ["canary", "blueGreen"].into_iter().find(|name| strategy.entry(name).is_some())
     }
 
-    pub(crate) fn kind(&self) -> String {
+    /// Returns true if the object comes from a cluster: an API server has stored it.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        ["uid", "resourceVersion"].iter().any(|field| !self.text(&["metadata", field]).is_empty())
+    }
+
+    /// Returns true if another object has created this one, as a Deployment creates ReplicaSets.
+    #[must_use]
+    pub fn has_owner(&self) -> bool {
+        self.field("metadata.ownerReferences.0").is_some()
+    }
+
+    /// The value of a field, such as `spec.behavior.scaleUp.policies.0`. None: it is absent or
+    /// null.
+    #[must_use]
+    pub fn field(&self, path: &str) -> Option<&Node> {
+        let mut names = path.split('.');
+        names.try_fold(&self.node, child).filter(|node| !node.is_null())
+    }
+
+    /// A diagnostic at a field, or at the innermost one of its parents that exists.
+    #[must_use]
+    pub fn diagnostic(&self, path: &str, what: impl Into<String>) -> Diagnostic {
+        let (mut node, mut position) = (&self.node, (self.node.line, self.node.column));
+        for name in path.split('.') {
+            let Some(next) = child(node, name) else { break };
+            let key = node.entry(name).map(|(key, _)| (key.line, key.column));
+            position = key.unwrap_or((next.line, next.column));
+            node = next;
+        }
+        Diagnostic::new(what).at(position.0, position.1).in_file(&self.file)
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> String {
         self.text(&["kind"])
     }
 
@@ -77,18 +112,22 @@ impl Object {
         version.split_once('/').map_or_else(String::new, |(group, _)| group.to_owned())
     }
 
-    pub(crate) fn name(&self) -> String {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> String {
         self.text(&["metadata", "name"])
     }
 
     /// `NAMESPACE/NAME`, or the name if the manifest leaves the namespace open.
-    pub(crate) fn full_name(&self) -> String {
+    #[must_use]
+    pub fn full_name(&self) -> String {
         let namespace = self.namespace().map(|namespace| namespace + "/");
         namespace.unwrap_or_default() + &self.name()
     }
 
     /// The namespace. None: the manifest leaves it open.
-    pub(crate) fn namespace(&self) -> Option<String> {
+    #[must_use]
+    pub fn namespace(&self) -> Option<String> {
         Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
     }
 
@@ -107,7 +146,8 @@ impl Object {
     }
 
     /// The place of the object, for messages about another one: `FILE:LINE`.
-    pub(crate) fn place(&self) -> String {
+    #[must_use]
+    pub fn place(&self) -> String {
         format!("{}:{}", self.file, self.node.line)
     }
 
@@ -200,6 +240,12 @@ impl Objects {
         }
         Ok(())
     }
+}
+
+/// The value of a field of a map, or the item of a list with this index.
+fn child<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    let field = || node.entry(name).map(|(_, value)| value);
+    name.parse().ok().and_then(|index| node.item(index)).or_else(field)
 }
 
 /// An item of a list of this kind. In the list of an API server, the items have neither a kind nor

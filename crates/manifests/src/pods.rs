@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::objects::Object;
-use kube_autoscaler_models::api::{LabelSelector, Requests};
+use kube_autoscaler_models::api::{self, LabelSelector, PodSpec, Requests};
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::selector::Selector;
 use kube_autoscaler_models::time::Span;
@@ -103,29 +103,36 @@ struct ProbeFields {
 
 /// A target and its pods, as a manifest describes them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pods {
+pub struct Pods {
+    /// The replicas of the spec, or else of the status.
     pub replicas: Option<i32>,
+    /// The labels of the template.
     pub labels: BTreeMap<String, String>,
     /// The selector as text. None: all labels.
     pub selector: Option<String>,
+    /// The containers.
     pub containers: Vec<PodContainer>,
+    /// The init containers, with those that run as long as the pod.
     pub init_containers: Vec<PodContainer>,
     /// Requests of the pod as a whole.
     pub requests: Requests,
     /// Limits of the pod as a whole.
     pub limits: Requests,
+    /// The overhead of the runtime class.
     pub overhead: Requests,
     /// The earliest time after its start at which the probes can let a pod become ready, and the
     /// field and the container that set it.
-    pub delay: Option<(Span, String)>,
+    pub(crate) delay: Option<(Span, String)>,
 }
 
 /// A container of a pod.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PodContainer {
+pub struct PodContainer {
+    /// The name.
     pub name: Arc<str>,
     /// Requests of cpu and memory. Where only a limit is set, the API server copies it.
     pub requests: Requests,
+    /// Limits of cpu and memory.
     pub limits: Requests,
     /// An init container that runs as long as the pod.
     pub sidecar: bool,
@@ -180,7 +187,7 @@ impl Pods {
     }
 
     /// The containers that run as long as the pod.
-    pub(crate) fn running(&self) -> impl Iterator<Item = &PodContainer> {
+    pub fn running(&self) -> impl Iterator<Item = &PodContainer> {
         self.containers.iter().chain(self.init_containers.iter().filter(|init| init.sidecar))
     }
 
@@ -190,7 +197,8 @@ impl Pods {
     }
 
     /// The request of a pod in milli-units; or of one container.
-    pub(crate) fn request(&self, resource: &str, container: Option<&str>) -> Option<i64> {
+    #[must_use]
+    pub fn request(&self, resource: &str, container: Option<&str>) -> Option<i64> {
         if let Some(pod_value) = self.requests.get(resource).filter(|_| container.is_none()) {
             return Some(pod_value.milli());
         }
@@ -218,6 +226,22 @@ impl Pods {
         limits
             .filter(|limits| !limits.is_empty())
             .map(|limits| limits.into_iter().fold(0, i64::saturating_add))
+    }
+
+    /// The pods as objects of the API.
+    #[must_use]
+    pub fn spec(&self) -> PodSpec {
+        let container = |it: &PodContainer| api::Container {
+            name: it.name.clone(),
+            requests: it.requests.clone(),
+            sidecar: it.sidecar,
+        };
+        PodSpec {
+            containers: self.containers.iter().map(container).collect(),
+            init_containers: self.init_containers.iter().map(container).collect(),
+            requests: (!self.requests.is_empty()).then(|| self.requests.clone()),
+            overhead: self.overhead.clone(),
+        }
     }
 
     /// Returns the workload of a scenario. If `with_limits` is true, it contains the limits of the

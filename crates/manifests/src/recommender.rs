@@ -24,12 +24,15 @@ use kube_lockstep_scenario::vpa::raw::{AnyVpa, RecommenderSettings};
 use kube_lockstep_scenario::write;
 
 /// A valid VPA.
-pub(crate) struct ValidVpa {
+pub struct ValidVpa {
+    /// The manifest, without the fields that an API server adds.
     pub object: Object,
+    /// The namespace. None: the manifest leaves it open.
     pub namespace: Option<String>,
+    /// The values in the manifest.
     pub vpa: SingleVpa,
     /// True if the manifest has the status of a cluster.
-    pub has_status: bool,
+    pub(crate) has_status: bool,
 }
 
 impl ValidVpa {
@@ -43,12 +46,14 @@ impl ValidVpa {
     }
 
     /// Returns true if its updater or its admission controller changes pods.
-    fn changes_pods(&self) -> bool {
+    #[must_use]
+    pub fn changes_pods(&self) -> bool {
         self.vpa.update_mode != Some(UpdateMode::Off)
     }
 
     /// Returns true if an HPA has the same target.
-    fn has_target_of(&self, hpa: &ValidHpa) -> bool {
+    #[must_use]
+    pub fn has_target_of(&self, hpa: &ValidHpa) -> bool {
         let (target, other) = (&self.vpa.target, &hpa.hpa.target);
         same_namespace(self.namespace.as_ref(), hpa.name.namespace.as_ref())
             && (&*other.kind, &*other.group, &*other.name)
@@ -103,7 +108,9 @@ impl ValidVpa {
         self.vpa.target.group()
     }
 
-    pub(crate) fn full_name(&self) -> HpaName {
+    /// The name and the namespace.
+    #[must_use]
+    pub fn full_name(&self) -> HpaName {
         HpaName { namespace: self.namespace.clone(), name: self.vpa.name.to_string() }
     }
 
@@ -114,7 +121,8 @@ impl ValidVpa {
     }
 
     /// Returns true if a container has a recommendation for a resource.
-    fn controls(&self, container: &str, resource: &str) -> bool {
+    #[must_use]
+    pub fn controls(&self, container: &str, resource: &str) -> bool {
         let policy = self.vpa.policy.as_ref().and_then(|policy| policy.for_container(container));
         let controlled = policy.and_then(|policy| policy.controlled_resources.as_ref());
         self.is_on(container) && controlled.is_none_or(|it| it.iter().any(|it| it == resource))
@@ -370,7 +378,8 @@ fn feedback(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> {
 
 impl ValidVpa {
     /// Returns true if the policy of any container includes the resource.
-    fn controls_any(&self, resource: &str) -> bool {
+    #[must_use]
+    pub fn controls_any(&self, resource: &str) -> bool {
         let policies = self.vpa.policy.as_ref().map_or(&[][..], |it| &it.container_policies);
         let named = policies.iter().any(|it| self.controls(&it.container_name, resource));
         named || self.controls("*", resource)

@@ -130,7 +130,12 @@ fn replaced(object: &Object, manifest: &Value) -> Object {
 }
 
 /// The error of a load that none of these HPAs uses. Each of them can have several settings.
-fn unused(load: &Subject, hpas: &[&ValidHpa], has_vpa: bool, is_only_setting: bool) -> DraftError {
+pub(super) fn unused(
+    load: &Subject,
+    hpas: &[&ValidHpa],
+    has_vpa: bool,
+    is_only_setting: bool,
+) -> DraftError {
     let Subject { hpa: only, name, labels, .. } = load;
     let is_of = |hpa: &&&ValidHpa| only.as_ref().is_none_or(|only| hpa.name.is(only));
     let hpas: Vec<&&ValidHpa> = hpas.iter().filter(is_of).collect();
