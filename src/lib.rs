@@ -62,6 +62,7 @@
 //! | `scenario` | scenario files and recorded metrics: parsing, validation, writing | `models` |
 //! | `sim` | the simulated cluster: pods, workloads and metrics over time; observations, their comparison, expectations; the interface of engines, and lockstep runs | `models`, `scenario` |
 //! | `manifests` | scenarios from the manifests of autoscalers | `models`, `scenario` |
+//! | `lint` | rules about settings of autoscalers that have no effect or a surprising one | `models`, `manifests`, `scenario` |
 //! | `report` | reports as text, JSON, pages, and in the formats of CI systems | `models`, `scenario`, `sim` |
 //! | `predict` | predictions on the model alone, for libraries | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `tune` | the search for the settings of an HPA, on the model alone | `models`, `manifests`, `report`, `scenario`, `sim` |

@@ -23,6 +23,7 @@ mod fuzz_vpa;
 mod import;
 mod init;
 mod interrupt;
+mod lint;
 mod list;
 mod manifests;
 mod metrics_server;
@@ -105,6 +106,13 @@ enum Command {
     /// setting is also checked in runs with different noise (`--runs`) and with other start-up
     /// times. The upstream controller confirms it, if it can run on this machine.
     Tune(tune::Args),
+    /// Find settings of HPAs and VPAs that have no effect, or a surprising one
+    ///
+    /// Checks manifests by rules, each with a reason, a link and a fixture that shows the effect on
+    /// the real controller: `--list` lists them. Each finding says how it is known: `observed` in
+    /// the manifest, `derived` from the manifests and the loads, or `assumed`, because it also
+    /// depends on something that the files do not show.
+    Lint(lint::Args),
     /// Write a scenario file from manifests, or a template to edit
     ///
     /// With `--filename`, the scenario is the one that `predict` would run with the same options.
@@ -201,6 +209,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),

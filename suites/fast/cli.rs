@@ -6,6 +6,7 @@ mod controller_flags;
 mod engines;
 mod fuzzing;
 mod hard_inputs;
+mod lint;
 mod manifests;
 mod output;
 mod plugin;

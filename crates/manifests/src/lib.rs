@@ -25,7 +25,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use self::group::{Group, Sources, draft_hpas};
-pub use self::hpa::{HpaManifest, ValidHpa, metric_name};
+pub use self::hpa::{HpaManifest, ValidHpa};
 pub use self::load::{HpaName, Load, RequestOption};
 pub use self::manifests::{Manifests, ValidWorkload};
 use self::objects::Objects;

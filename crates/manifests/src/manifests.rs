@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::hpa::{ValidHpa, metric_name, subject_of};
+use super::hpa::{ValidHpa, subject_of};
 use super::load::Load;
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
 use super::pods::Pods;
@@ -138,7 +138,7 @@ impl Manifests {
             has_vpa && of.is_resource()
                 || metrics.any(|metric| {
                     let labels = subject_of(metric).map(|it| it.labels).unwrap_or_default();
-                    metric_name(metric) == Some(&of.name)
+                    metric.name() == Some(&of.name)
                         && (of.labels.is_empty() || of.labels == labels)
                 })
         };

@@ -1,0 +1,87 @@
+//! Memory targets that never let an HPA scale down.
+
+use crate::context::{Context, HpaWithTarget, Metric, ResourceTarget};
+use crate::{Evidence, Found, Level, Rule};
+use kube_autoscaler_models::api::MetricTarget;
+use kube_autoscaler_models::hpa::metrics::RequestQuery;
+use kube_autoscaler_models::quantity::{Format, Quantity};
+use kube_lockstep_manifests::Load;
+
+pub(super) const RULE: Rule = Rule {
+    id: "memory-never-scales-down",
+    level: Level::Note,
+    summary: "The memory of a pod does not fall with the load, so the HPA never scales down.",
+    reason: "A metric lets the HPA scale down only if its average falls below the target by more \
+             than the tolerance. Most programs keep memory that they used once, and more pods do \
+             not need less each. The HPA uses the largest proposal, so memory also keeps the \
+             replicas that another metric no longer needs.",
+    link: "https://kubernetes.io/docs/concepts/workloads/autoscaling/\
+           horizontal-pod-autoscale/#algorithm-details",
+    check,
+};
+
+fn check(context: &Context<'_>) -> Vec<Found> {
+    let of_hpa =
+        |hpa| HpaWithTarget::metrics(hpa).filter_map(move |metric| finding(context, hpa, metric));
+    context.hpas.iter().flat_map(of_hpa).collect()
+}
+
+fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -> Option<Found> {
+    let memory = metric.resource().filter(|it| it.resource == "memory")?;
+    let (evidence, what) = match context.load(hpa.hpa, metric) {
+        None => (
+            Evidence::Assumed,
+            format!(
+                "if the pods of {} keep their memory when the load falls, as most programs do, \
+                 this metric keeps {} from scaling down",
+                hpa.target_title(),
+                hpa.title()
+            ),
+        ),
+        Some(load) => {
+            let usage = used(context, hpa, memory, load)?;
+            let what = format!(
+                "each pod uses {usage} of memory, however many there are, which is not below the \
+                 target by more than the tolerance: this metric keeps {} from scaling down",
+                hpa.title()
+            );
+            (Evidence::Derived, what)
+        }
+    };
+    let hint = "scale on cpu or on a metric of the requests; for memory, let a VPA set the request";
+    Some(Found::at(hpa.object(), &metric.path(), evidence, what).hint(hint))
+}
+
+/// The memory that each pod uses, if the proposal is never below the current replicas.
+fn used(
+    context: &Context<'_>,
+    hpa: &HpaWithTarget<'_>,
+    memory: ResourceTarget<'_>,
+    load: &Load,
+) -> Option<Quantity> {
+    let query = RequestQuery {
+        resource: memory.resource,
+        container: memory.container,
+        pod_level_resources: context.has_pod_level_requests(),
+        rules: &context.rules.pods,
+    };
+    let request = hpa.target.and_then(|target| query.of(&target.pods.spec()).ok());
+    let usage = load.constant_of_each(request)?;
+    let ratio = ratio(usage, request, memory.target)?;
+    let is_kept = ratio >= 1.0 || context.tolerances(hpa.hpa).is_within(ratio);
+    is_kept.then(|| Quantity::from_milli(usage, Format::BinarySI))
+}
+
+/// The usage in relation to the target, as the controller calculates it.
+///
+/// Upstream: metrics/utilization.go, GetResourceUtilizationRatio and GetMetricUsageRatio
+fn ratio(usage: i64, request: Option<i64>, target: &MetricTarget) -> Option<f64> {
+    match (target.average_utilization, &target.average_value) {
+        (Some(percent), _) => {
+            let utilization = usage.checked_mul(100)?.checked_div(request?)?;
+            Some(utilization as f64 / f64::from(percent))
+        }
+        (None, Some(value)) => Some(usage as f64 / value.milli() as f64),
+        (None, None) => None,
+    }
+}
