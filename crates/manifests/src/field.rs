@@ -178,6 +178,23 @@ pub fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut V
     }
 }
 
+/// The value of a field as text.
+#[must_use]
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null => "unset".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(value_text).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let field = |(name, it): (&String, &Value)| format!("{name}: {}", value_text(it));
+            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
 /// Splits at commas outside of brackets, braces and quotes.
 #[must_use]
 pub fn split_at_commas(text: &str) -> Vec<&str> {

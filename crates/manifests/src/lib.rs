@@ -18,6 +18,7 @@ mod target;
 mod units;
 mod usage;
 mod validation;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,6 +36,7 @@ pub use self::recommender::ValidVpa;
 use self::recommender::read_vpa;
 use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
 use self::target::{DraftTarget, check_containers_of_all, find_target};
+pub use self::versions::{ChangedDraft, ChangedField, Versions, draft_versions};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::FlagValues;
 use kube_lockstep_scenario::diagnostic::Diagnostic;
@@ -226,7 +228,7 @@ pub fn draft_with_settings(
     check_kinds(&objects, files, options)?;
     let mut invalid = Invalid::default();
     let read = Reader { file: read, syntax: Syntax::Flags };
-    let drafts = draft_objects(&objects, options, read, &mut invalid);
+    let drafts = draft_objects(&objects, &[], options, read, &mut invalid);
     // Without an invalid autoscaler, its loads have no use: that error would be misleading.
     invalid.check()?;
     drafts
@@ -245,9 +247,11 @@ fn ignored_objects(
     unsupported.chain(others).map(|object| named(object).trim_end().to_owned()).collect()
 }
 
-/// Drafts the scenarios of all valid objects.
+/// Drafts the scenarios of all valid objects. `others`: autoscalers of other manifests, which loads
+/// and requests may name.
 fn draft_objects(
     objects: &Objects,
+    others: &[HpaName],
     options: &DraftOptions,
     read: Reader<'_>,
     invalid: &mut Invalid,
@@ -255,16 +259,16 @@ fn draft_objects(
     let (mut used_objects, mut list) = (BTreeSet::new(), Vec::new());
     let hpas = select(&objects.hpas, &options.hpas, AutoscalerKind::Hpa)?;
     invalid.note(check_names(&hpas, AutoscalerKind::Hpa))?;
-    let others = &objects.others;
-    let hpas = invalid.valid(hpas, AutoscalerKind::Hpa, ValidHpa::read, others);
+    let targets = &objects.others;
+    let hpas = invalid.valid(hpas, AutoscalerKind::Hpa, ValidHpa::read, targets);
     let vpas = select(&objects.vpas, &options.vpas, AutoscalerKind::Vpa)?;
     invalid.note(check_names(&vpas, AutoscalerKind::Vpa))?;
-    let vpas = invalid.valid(vpas, AutoscalerKind::Vpa, read_vpa, others);
+    let vpas = invalid.valid(vpas, AutoscalerKind::Vpa, read_vpa, targets);
     let left_out = match options.vpas {
         Selected::None => recommender::readable(&objects.vpas),
         _ => Vec::new(),
     };
-    let values = find_autoscalers(&hpas, &vpas, objects, options)?;
+    let values = find_autoscalers(&hpas, &vpas, others, objects, options)?;
     let sources = Sources { options, values: &values, read };
     let groups = hpa::by_target(hpas);
     let mut alone: Vec<&ValidVpa> = vpas.iter().collect();

@@ -80,7 +80,7 @@ impl Manifests {
             let target = find_target(&objects.others, namespace, |object| hpa.scales(object));
             invalid.note(target)?;
         }
-        let values = find_autoscalers(&hpas, &vpas, &objects, &options);
+        let values = find_autoscalers(&hpas, &vpas, &[], &objects, &options);
         invalid.check()?;
         let is_limit_range = |object: &&Object| object.kind() == "LimitRange";
         let limit_ranges = objects.others.iter().filter(is_limit_range).cloned().collect();
@@ -138,8 +138,7 @@ impl Manifests {
             has_vpa && of.is_resource()
                 || metrics.any(|metric| {
                     let labels = subject_of(metric).map(|it| it.labels).unwrap_or_default();
-                    metric.name() == Some(&of.name)
-                        && (of.labels.is_empty() || of.labels == labels)
+                    metric.name() == Some(&of.name) && (of.labels.is_empty() || of.labels == labels)
                 })
         };
         match self.loads.iter().find(|load| !is_used(load)) {

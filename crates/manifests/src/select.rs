@@ -91,11 +91,7 @@ pub(super) fn select<'o>(
         Selected::None | Selected::Unsupported => return Ok(Vec::new()),
         Selected::Named(patterns) => patterns,
     };
-    let matches = |pattern: &str, object: &Object| {
-        recording::matches(pattern, &object.name())
-            || recording::matches(pattern, &object.full_name())
-    };
-    let is_unknown = |pattern: &&String| !objects.iter().any(|object| matches(pattern, object));
+    let is_unknown = |pattern: &&String| !objects.iter().any(|object| is_named(pattern, object));
     if let Some(pattern) = patterns.iter().find(is_unknown) {
         let names: Vec<String> = objects.iter().map(Object::full_name).collect();
         let intro = format!("the {kind}s are");
@@ -103,8 +99,13 @@ pub(super) fn select<'o>(
         let problem = Diagnostic::new(format!("there is no {kind} {pattern}")).with_hint(hint);
         return Err(DraftError::Options(problem));
     }
-    let is_selected = |object: &&Object| patterns.iter().any(|pattern| matches(pattern, object));
+    let is_selected = |object: &&Object| patterns.iter().any(|pattern| is_named(pattern, object));
     Ok(objects.iter().filter(is_selected).collect())
+}
+
+/// Returns true if a pattern of `--hpa` or `--vpa` is for this object.
+pub(super) fn is_named(pattern: &str, object: &Object) -> bool {
+    recording::matches(pattern, &object.name()) || recording::matches(pattern, &object.full_name())
 }
 
 /// Rejects autoscalers of one name, of which only one can exist in a cluster.
@@ -144,16 +145,18 @@ impl Values {
 }
 
 /// Finds the autoscalers of loads and requests (`web:cpu`). Colons in names of metrics are kept.
+/// `others`: autoscalers that they may name as well.
 pub(super) fn find_autoscalers(
     hpas: &[ValidHpa],
     vpas: &[ValidVpa],
+    others: &[HpaName],
     objects: &Objects,
     options: &DraftOptions,
 ) -> Result<Values, DraftError> {
     let (loads, requests) = (options.loads.clone(), options.requests.clone());
     let mut values = Values { loads, requests };
-    let known: Vec<HpaName> =
-        hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(ValidVpa::full_name)).collect();
+    let own = hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(ValidVpa::full_name));
+    let known: Vec<HpaName> = own.chain(others.iter().cloned()).collect();
     let metrics: BTreeSet<&str> =
         hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(MetricSpec::name).collect();
     let loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));

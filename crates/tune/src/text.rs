@@ -1,8 +1,7 @@
 //! The result of a search as text.
 
-use serde_json::Value;
-
 use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
+use kube_lockstep_manifests::field::value_text;
 use kube_lockstep_report::comparison::{Column, ComparisonRow, Figures, figures_text};
 use kube_lockstep_report::front::{Dot, FrontChart};
 use kube_lockstep_report::{counted, thousands, wrapped};
@@ -28,21 +27,6 @@ impl Change {
         let hpa = hpa.as_ref().map(|hpa| format!("{hpa}: ")).unwrap_or_default();
         let path = path.strip_prefix("spec.").unwrap_or(path);
         format!("{hpa}{path}: {} → {}", value_text(from), value_text(to))
-    }
-}
-
-fn value_text(value: &Value) -> String {
-    match value {
-        Value::Null => "unset".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(value_text).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(fields) => {
-            let field = |(name, it): (&String, &Value)| format!("{name}: {}", value_text(it));
-            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
-        }
-        other => other.to_string(),
     }
 }
 

@@ -1,0 +1,126 @@
+//! The autoscalers that differ between two versions of manifests.
+
+use super::*;
+
+fn hpa(name: &str, target: &str, most: u32) -> String {
+    format!(
+        "apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: {name}}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {target}}}
+  maxReplicas: {most}
+  metrics:
+  - type: Resource
+    resource:
+      name: cpu
+      target: {{type: Utilization, averageUtilization: 50}}
+---
+"
+    )
+}
+
+fn deployment(name: &str, request: &str) -> String {
+    format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, labels: {{team: a}}}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata: {{labels: {{app: {name}}}}}
+    spec:
+      containers:
+      - name: app
+        image: example.org/web
+        resources: {{requests: {{cpu: {request}}}}}
+---
+"
+    )
+}
+
+fn versions(base: &str, head: &str, loads: &[&str]) -> Result<Versions, DraftError> {
+    let file = |text: &str| ManifestFile {
+        name: "all.yaml".to_owned(),
+        text: text.to_owned(),
+        lenient: true,
+    };
+    let loads = loads.iter().map(|load| load.parse().expect("a load")).collect();
+    let options = DraftOptions { loads, ..DraftOptions::default() };
+    draft_versions(&[file(base)], &[file(head)], &options, &|_| Err("no files".into()))
+}
+
+/// Each change in one line.
+fn changes(base: &str, head: &str) -> Vec<String> {
+    let versions = versions(base, head, &["cpu=total:4"]).expect("manifests");
+    let line = |change: &ChangedDraft| {
+        let draft = change.head.as_ref().or(change.base.as_ref()).expect("a draft");
+        let names = draft.names().join(", ");
+        let fields = change.fields.iter().map(|field| {
+            let line = field.place.as_ref().map(|it| format!(" ({})", it.line));
+            format!("{}: {field}{}", field.object, line.unwrap_or_default())
+        });
+        let fields = fields.collect::<Vec<_>>().join("; ");
+        match (&change.base, &change.head) {
+            (None, _) => format!("{names} added"),
+            (_, None) => format!("{names} removed"),
+            _ => format!("{names}: {fields}"),
+        }
+    };
+    versions.changes().iter().map(line).collect()
+}
+
+#[test]
+fn autoscalers_are_added_removed_and_changed_directly_or_through_their_targets() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1") + &hpa("b", "b", 5) + &deployment("b", "1");
+    assert!(changes(&base, &base).is_empty());
+    let head = hpa("a", "a", 8) + &deployment("a", "1") + &hpa("c", "c", 5) + &deployment("c", "1");
+    let expected = ["a: HPA a: spec.maxReplicas: 5 → 8 (6)", "c added", "b removed"];
+    assert_eq!(changes(&base, &head), expected);
+    let head = base.replacen("requests: {cpu: 1}", "requests: {cpu: 500m}", 1);
+    let request = "workload.containers[0].requests.cpu: 1 → 500m (22)";
+    assert_eq!(changes(&base, &head), [format!("a: Deployment a: {request}")]);
+    let head = base.replacen("replicas: 2", "replicas: 3", 1);
+    assert_eq!(changes(&base, &head), ["a: Deployment a: workload.replicas: 2 → 3 (17)"]);
+    // What no prediction depends on is not a change.
+    assert!(changes(&base, &base.replace("team: a", "team: b")).is_empty());
+    let head = base.replace("metadata: {name: a}", "metadata: {name: a, labels: {team: b}}");
+    assert!(changes(&base, &head).is_empty());
+}
+
+#[test]
+fn a_removed_field_is_at_the_field_that_contained_it() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1");
+    let head = base.replace("metrics:", "minReplicas: 2\n  metrics:");
+    assert_eq!(changes(&base, &head), ["a: HPA a: spec.minReplicas: unset → 2 (7)"]);
+    assert_eq!(changes(&head, &base), ["a: HPA a: spec.minReplicas: 2 → unset (4)"]);
+}
+
+#[test]
+fn hpas_may_move_to_another_target() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1") + &hpa("b", "b", 5) + &deployment("b", "1");
+    let head = base.replace("name: b}\n  maxReplicas", "name: a}\n  maxReplicas");
+    let found = changes(&base, &head);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("a, b: HPA b: metadata.name: unset → b"), "{found:?}");
+    assert!(found[1].contains("HPA b: spec.scaleTargetRef.name: b → a"), "{found:?}");
+    let back = changes(&head, &base);
+    assert_eq!(back.len(), 2, "{back:?}");
+}
+
+#[test]
+fn a_load_may_be_for_an_autoscaler_of_one_version_only() {
+    let (a, b) = (hpa("a", "a", 5) + &deployment("a", "1"), hpa("b", "b", 5));
+    let both = a.clone() + &b + &deployment("b", "1");
+    let loads = ["a:cpu=total:4", "b:cpu=total:4"];
+    let drafts = versions(&a, &both, &loads).expect("manifests");
+    assert!(drafts.head.list.iter().all(|draft| draft.missing.is_empty()));
+    assert!(versions(&both, &a, &loads).is_ok());
+    let error = versions(&a, &both, &["c:cpu=total:4"]).expect_err("no such HPA");
+    assert!(error.to_string().contains("there is no HPA c"), "{error}");
+    let none = deployment("a", "1");
+    assert_eq!(versions(&none, &a, &["cpu=total:4"]).expect("manifests").changes().len(), 1);
+    let error = versions(&none, &none, &[]).expect_err("no autoscaler");
+    assert!(error.to_string().contains("there is no HorizontalPodAutoscaler"), "{error}");
+}
