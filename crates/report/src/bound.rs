@@ -30,6 +30,12 @@ impl Bound {
         self.column.name
     }
 
+    /// Returns true if the limit is a difference from the figures of a base.
+    #[must_use]
+    pub fn is_relative(&self) -> bool {
+        !matches!(self.limit, Limit::Figure(_))
+    }
+
     /// The largest figure that the bound allows. `base` has the figures that a difference refers
     /// to.
     #[must_use]
@@ -54,8 +60,14 @@ impl Bound {
     #[must_use]
     pub fn broken(&self, figures: &Figures, base: &Figures) -> String {
         let Bound { column, .. } = self;
-        let limit = column.exact_text(self.limit(base));
-        format!("{} {}, limit {limit}", column.name(), column.text(figures))
+        let (limit, text) = (self.limit(base), column.text(figures));
+        let rounded = column.figure_text(limit);
+        // Both may have the same digits.
+        let limit = match self.limit {
+            Limit::Difference(_) | Limit::Percent(_) if rounded != text => rounded,
+            _ => column.exact_text(limit),
+        };
+        format!("{} {text}, limit {limit}", column.name())
     }
 
     /// Returns true if the figures keep the bound.

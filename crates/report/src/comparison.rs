@@ -71,7 +71,31 @@ impl Column {
     /// The figure as text, for tables.
     #[must_use]
     pub fn text(&self, figures: &Figures) -> String {
-        self.unit.text(self.figure(figures), 0)
+        self.figure_text(self.figure(figures))
+    }
+
+    /// A figure of this column as text.
+    pub(crate) fn figure_text(&self, figure: f64) -> String {
+        self.unit.text(figure, 0)
+    }
+
+    /// The difference between two figures as text: `+5.3%`, `-2m`, `+3`. Empty: they are equal.
+    #[must_use]
+    pub fn difference_text(&self, base: &Figures, head: &Figures) -> String {
+        let (from, to) = (self.figure(base), self.figure(head));
+        let difference = to - from;
+        if self.text(base) == self.text(head) {
+            return String::new();
+        }
+        match self.unit {
+            Unit::PodHours | Unit::Money if from != 0.0 => {
+                format!("{:+.1}%", 100.0 * difference / from)
+            }
+            unit => {
+                let sign = if difference < 0.0 { "-" } else { "+" };
+                format!("{sign}{}", unit.text(difference.abs(), 0))
+            }
+        }
     }
 
     /// A figure as text that [`Column::parse`] reads, without rounding.
@@ -465,7 +489,13 @@ pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
 
 /// The columns of these rows: the cost only if there are prices.
 pub(crate) fn columns(rows: &[ComparisonRow]) -> Vec<Column> {
-    let has_cost = rows.iter().any(|row| row.figures.is_some_and(|figures| figures.cost.is_some()));
+    figure_columns(&rows.iter().filter_map(|row| row.figures.as_ref()).collect::<Vec<_>>())
+}
+
+/// The columns of these figures: the cost only if there are prices.
+#[must_use]
+pub fn figure_columns(figures: &[&Figures]) -> Vec<Column> {
+    let has_cost = figures.iter().any(|figures| figures.cost.is_some());
     COLUMNS.into_iter().filter(|column| has_cost || column.name != COST).collect()
 }
 

@@ -66,14 +66,22 @@ impl<W: Write> Junit<W> {
         let all = || times().fold(Duration::ZERO, Duration::saturating_add);
         report.set_time(summary.map_or_else(all, |summary| summary.elapsed));
         report.add_test_suites(std::mem::take(&mut self.suites));
-        let text = report.to_string().map_err(io::Error::other)?;
-        // Jenkins' schema allows this attribute on suites, but not on the root.
-        let root_end = text.find("<testsuite ").unwrap_or(text.len());
-        let (root, suites) = text.split_at(root_end);
-        let root = root.replacen(&format!(" skipped=\"{}\"", report.skipped), "", 1);
-        write!(self.out, "{root}{suites}")?;
+        self.out.write_all(document(&report)?.as_bytes())?;
         self.out.flush()
     }
+}
+
+/// A report as text that follows the schema of Jenkins.
+///
+/// # Errors
+/// If the report can't be written as XML.
+pub fn document(report: &quick_junit::Report) -> io::Result<String> {
+    let text = report.to_string().map_err(io::Error::other)?;
+    // Jenkins' schema allows this attribute on suites, but not on the root.
+    let root_end = text.find("<testsuite ").unwrap_or(text.len());
+    let (root, suites) = text.split_at(root_end);
+    let root = root.replacen(&format!(" skipped=\"{}\"", report.skipped), "", 1);
+    Ok(format!("{root}{suites}"))
 }
 
 impl<W: Write> Report for Junit<W> {

@@ -174,7 +174,8 @@ fn fence(text: &str) -> String {
 }
 
 /// A text within a paragraph: without markup of its own, except for code in backticks.
-fn inline(text: &str) -> String {
+#[must_use]
+pub fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let text = text.replace(['\n', '\r'], " ");
     let has_code = text.matches('`').count().is_multiple_of(2);
