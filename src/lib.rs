@@ -66,6 +66,7 @@
 //! | `report` | reports as text, JSON, pages, and in the formats of CI systems | `models`, `scenario`, `sim` |
 //! | `predict` | predictions on the model alone, for libraries | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `tune` | the search for the settings of an HPA, on the model alone | `models`, `manifests`, `report`, `scenario`, `sim` |
+//! | `gate` | the verdict on a change of manifests, on the model alone | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `data` | fixtures, recorded traces, and the Go programs that host upstream's code: read from their folders by development builds, embedded in a release | no other crate |
 //! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `models`, `data`, `scenario`, `sim` |
 //! | `fuzz` | generated scenarios, shrinking, and the reports of the fuzzer | `models`, `report`, `scenario`, `sim` |
@@ -74,7 +75,7 @@
 //! The crates are in `crates/`; their names begin with `kube-lockstep-`, apart from
 //! `kube-autoscaler-models`. This crate has the library's main types and, in `src/cli`, the command
 //! with one file per subcommand. The compiler holds which crate may use which. The crates from
-//! `models` to `tune` do no I/O: no files, no clock, no processes. With them, the playground
+//! `models` to `gate` do no I/O: no files, no clock, no processes. With them, the playground
 //! (`playground/`) runs in a browser.
 //!
 //! Engines in virtual time run scenarios through `Session` of `sim`, step by step. A cluster

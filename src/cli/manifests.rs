@@ -65,6 +65,13 @@ pub(super) struct ManifestArgs {
     /// Also read the subfolders of the folders that --filename names
     #[arg(short = 'R', long, requires = "filename")]
     recursive: bool,
+    #[command(flatten)]
+    values: ValueArgs,
+}
+
+/// What manifests leave open. The options require manifests: an argument with the id `filename`.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct ValueArgs {
     /// The load of a metric, as NAME=VALUE or NAME=total:VALUE; see below
     #[arg(long, value_name = "LOAD", requires = "filename")]
     load: Vec<Load>,
@@ -227,7 +234,7 @@ fn replicas(text: &str) -> Result<i32, String> {
 
 /// The files of an option `--filename`. Like kubectl, it accepts several, separated by commas,
 /// unless there is a file with commas in its name.
-fn separate(path: &Path) -> Vec<PathBuf> {
+pub(super) fn separate(path: &Path) -> Vec<PathBuf> {
     let names = path.to_str().filter(|names| names.contains(',') && !path.exists());
     names.map_or_else(|| vec![path.to_owned()], |it| it.split(',').map(PathBuf::from).collect())
 }
@@ -238,19 +245,36 @@ fn duration(text: &str) -> Result<Span, String> {
     if span < Span::ZERO { Err("the value can't be negative".to_owned()) } else { Ok(span) }
 }
 
+impl ValueArgs {
+    pub(super) fn options(&self, of: Autoscalers, examples: bool) -> DraftOptions {
+        DraftOptions {
+            hpas: of.hpas,
+            vpas: of.vpas,
+            loads: self.load.clone(),
+            requests: self.request.clone(),
+            replicas: self.replicas,
+            startup: self.startup,
+            until: self.until,
+            flags: self.controller.flags.clone(),
+            examples,
+        }
+    }
+}
+
 impl ManifestArgs {
     /// Fails if options for manifests are given with a scenario, which has its own values. clap
     /// does not check `requires` if the required argument conflicts with a given one.
     pub(super) fn check_unused(&self, names: &[String]) -> Result<(), Failure> {
+        let ValueArgs { load, request, replicas, startup, until, controller } = &self.values;
         let given = [
-            ("--load", !self.load.is_empty()),
-            ("--request", !self.request.is_empty()),
-            ("--replicas", self.replicas.is_some()),
-            ("--startup", self.startup.is_some()),
-            ("--until", self.until.is_some()),
+            ("--load", !load.is_empty()),
+            ("--request", !request.is_empty()),
+            ("--replicas", replicas.is_some()),
+            ("--startup", startup.is_some()),
+            ("--until", until.is_some()),
         ];
         let given = given.into_iter().find_map(|(flag, given)| given.then(|| flag.to_owned()));
-        let own_flag = || Some(format!("--{}", self.controller.flags.first()?));
+        let own_flag = || Some(format!("--{}", controller.flags.first()?));
         match given.or_else(own_flag) {
             None => Ok(()),
             Some(flag) => Err(requires_manifests(&flag, names)),
@@ -284,7 +308,7 @@ impl ManifestArgs {
 
     /// The drafts of HPAs that are compared with other settings.
     pub(super) fn drafts_with_settings(&self, of: Autoscalers) -> Result<Drafts, Failure> {
-        let options = self.options(of, false);
+        let options = self.values.options(of, false);
         let drafts = draft_with_settings(&self.read()?, &options, &read_load);
         let drafts = drafts.map_err(|error| self.failure(error))?;
         note_ignored(&drafts.ignored);
@@ -298,25 +322,11 @@ impl ManifestArgs {
         examples: bool,
         read: &dyn Fn(&str) -> Result<String, Diagnostic>,
     ) -> Result<Drafts, Failure> {
-        draft(files, &self.options(of, examples), read).map_err(|error| self.failure(error))
+        draft(files, &self.values.options(of, examples), read).map_err(|error| self.failure(error))
     }
 
     fn failure(&self, error: DraftError) -> Failure {
         invalid_manifests(&self.filename, error)
-    }
-
-    fn options(&self, of: Autoscalers, examples: bool) -> DraftOptions {
-        DraftOptions {
-            hpas: of.hpas,
-            vpas: of.vpas,
-            loads: self.load.clone(),
-            requests: self.request.clone(),
-            replicas: self.replicas,
-            startup: self.startup,
-            until: self.until,
-            flags: self.controller.flags.clone(),
-            examples,
-        }
     }
 
     /// Returns the options with the paths of recorded loads relative to a folder.
@@ -324,7 +334,7 @@ impl ManifestArgs {
         let mut moved = self.clone();
         // A folder that does not exist gives an error when the scenario is written.
         let Ok(folder) = fs::canonicalize(folder) else { return moved };
-        let paths = moved.load.iter_mut().filter_map(Load::path_mut);
+        let paths = moved.values.load.iter_mut().filter_map(Load::path_mut);
         for path in paths.filter(|path| Path::new(path).is_relative()) {
             if let Ok(whole) = fs::canonicalize(&*path) {
                 *path = relative(&whole, &folder).unwrap_or(whole).display().to_string();
@@ -335,7 +345,7 @@ impl ManifestArgs {
 
     /// The path of a recorded load that is relative to the current folder. None: there is none.
     pub(super) fn relative_path(&self) -> Option<String> {
-        let mut loads = self.load.clone();
+        let mut loads = self.values.load.clone();
         let mut paths = loads.iter_mut().filter_map(Load::path_mut);
         paths.find(|path| Path::new(path).is_relative()).cloned()
     }

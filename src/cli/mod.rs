@@ -20,6 +20,7 @@ mod files;
 mod fixtures;
 mod fuzz;
 mod fuzz_vpa;
+mod gate;
 mod import;
 mod init;
 mod interrupt;
@@ -106,6 +107,13 @@ enum Command {
     /// setting is also checked in runs with different noise (`--runs`) and with other start-up
     /// times. The upstream controller confirms it, if it can run on this machine.
     Tune(tune::Args),
+    /// Check what a change of manifests does to autoscalers, against a budget
+    ///
+    /// Finds the autoscalers that a change adds, removes or alters, directly or through their
+    /// targets, and predicts each of them on the same load before and after it. Fails if a figure
+    /// exceeds the budget: by default, if more pods are missing or the load is above the targets
+    /// for longer. Autoscalers that are not changed are not predicted and need no load.
+    Gate(Box<gate::Args>),
     /// Find settings of HPAs and VPAs that have no effect, or a surprising one
     ///
     /// Checks manifests by rules, each with a reason, a link and a fixture that shows the effect on
@@ -209,6 +217,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Gate(args) => gate::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),

@@ -255,13 +255,18 @@ impl ReportArg {
 
 /// The report for GitHub Actions, which reads annotations from both outputs of a step.
 fn github(flag: &str, format: Format) -> Result<Box<dyn Report + Send>, Failure> {
-    let summary = variable("GITHUB_STEP_SUMMARY");
-    let summary = summary.map(|path| ReportFile::append(flag, &path)).transpose()?;
+    let summary = job_summary(flag)?;
     Ok(match format {
         Format::Text => Box::new(Github::new(io::stdout(), summary, folders())),
         // Standard output contains only JSON.
         Format::Json => Box::new(Github::new(io::stderr(), summary, folders())),
     })
+}
+
+/// The job summary of GitHub Actions, to which a report is added. None: there is none.
+pub(super) fn job_summary(flag: &str) -> Result<Option<ReportFile>, Failure> {
+    let path = variable("GITHUB_STEP_SUMMARY");
+    path.map(|path| ReportFile::append(flag, &path)).transpose()
 }
 
 /// The folders that make paths relative to the repository.

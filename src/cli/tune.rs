@@ -136,9 +136,12 @@ impl MeasureArgs {
         Ok(used)
     }
 
-    /// The capacities of metrics of a scenario.
-    fn capacity_of(&self, scenario: &Scenario) -> Vec<Capacity> {
-        let metrics: Vec<String> = metrics(scenario).collect();
+    /// The capacities of metrics of scenarios.
+    pub(super) fn capacities_of<'s>(
+        &self,
+        scenarios: impl IntoIterator<Item = &'s Arc<Scenario>>,
+    ) -> Vec<Capacity> {
+        let metrics: Vec<String> = scenarios.into_iter().flat_map(|it| metrics(it)).collect();
         self.capacity.iter().filter(|it| metrics.contains(&it.metric)).cloned().collect()
     }
 
@@ -261,7 +264,7 @@ fn check_names(vary: &[Vary], scenarios: &[Arc<Scenario>]) -> Result<(), Failure
 }
 
 /// The names of the metrics of the HPAs of a scenario.
-fn metrics(scenario: &Scenario) -> impl Iterator<Item = String> {
+pub(super) fn metrics(scenario: &Scenario) -> impl Iterator<Item = String> {
     let metrics = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
     metrics.filter_map(|metric| metric.name().map(str::to_owned))
 }
@@ -356,7 +359,7 @@ fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
         .release(release)
         .vary(own.cloned().collect())
         .objective(args.objective.clone())
-        .capacities(args.measure.capacity_of(scenario))
+        .capacities(args.measure.capacities_of([scenario]))
         .runs(args.runs)
         .settings(args.settings as usize)
         .jobs(workers(args.jobs))

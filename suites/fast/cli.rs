@@ -5,6 +5,7 @@ mod compare;
 mod controller_flags;
 mod engines;
 mod fuzzing;
+mod gate;
 mod hard_inputs;
 mod lint;
 mod manifests;

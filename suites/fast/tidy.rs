@@ -25,7 +25,8 @@ const KNOWN_TUPLE_PARAMETERS: &[&str] = &[];
 const IMPURE: &[&str] =
     &["std::fs", "std::net", "std::process", "std::env", "SystemTime", "Instant::now", "tokio"];
 /// The crates without I/O, which also run in the browser.
-const PURE: &[&str] = &["lint", "manifests", "models", "predict", "report", "scenario", "sim"];
+const PURE: &[&str] =
+    &["gate", "lint", "manifests", "models", "predict", "report", "scenario", "sim", "tune"];
 
 /// The Rust sources of all crates, each with the name of its crate; those of the facade and the
 /// command are in `src`.

@@ -34,6 +34,7 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     let bash = suite.require_that("bash", move || has("bash"));
     suite.test_with(&programs, "the_nightly_workflow_runs", |()| nightly_workflow_runs());
     suite.test_with(&bash, "the_action_runs_and_reports", |()| action());
+    suite.test_with(&bash, "the_action_checks_a_change", |()| action_gate());
     suite.test_with(&bash, "the_action_chooses_the_version", |()| action_version());
     suite.test_with(&bash, "the_action_installs_a_released_program", |()| action_installs());
     suite.test_with(&bash, "the_action_installs_on_windows", |()| action_installs_on_windows());
@@ -382,9 +383,9 @@ fn unmet_scenario(machine: &Machine) -> Result<(), Failed> {
     Ok(fs::write(machine.path("hpa/mine.yaml"), format!("{text}\n{expect}"))?)
 }
 
-fn action() -> Result<(), Failed> {
+/// A machine on which cargo builds the program in a folder. Returns that folder.
+fn machine_with_cargo() -> Result<(Machine, String), Failed> {
     let machine = Machine::new()?;
-    // The installation builds the program in the folder of the action.
     let target = machine.path("target").to_string_lossy().into_owned();
     let cargo = format!(
         "[ \"$*\" = 'build --release --locked' ] && mkdir -p {target}/release && cp {} \
@@ -392,6 +393,42 @@ fn action() -> Result<(), Failed> {
         machine.path("path/kube-lockstep").display()
     );
     machine.program("path/cargo", &cargo)?;
+    Ok((machine, target))
+}
+
+/// With the input `gate`, the action checks a change.
+fn action_gate() -> Result<(), Failed> {
+    let (machine, target) = machine_with_cargo()?;
+    for (folder, most) in [("old", "30"), ("new", "10")] {
+        fs::create_dir_all(machine.path(folder))?;
+        for name in ["hpas.yaml", "deployments.yaml"] {
+            let from = support::repository().join("examples/shop").join(name);
+            let maximum = format!("maxReplicas: {most}");
+            let text = fs::read_to_string(from)?.replace("maxReplicas: 30", &maximum);
+            fs::write(machine.path(folder).join(name), text)?;
+        }
+    }
+    let values = [
+        ("env.CARGO_TARGET_DIR", &*target),
+        ("inputs.gate", "--base ./old --head ./new\n--load checkout:cpu=total:12 --until 1h"),
+        ("inputs.reports", "reports"),
+    ];
+    let steps = action_steps(&machine, &values)?;
+    let (_, run) = steps.last().ok_or("steps")?;
+    let shown = text_of(&run.stdout) + &text_of(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{shown}");
+    let annotation = "::error file=new/hpas.yaml,line=14,title=HPA shop/checkout%3A over budget";
+    assert!(shown.contains(annotation), "{shown}");
+    for file in ["reports/report.html", "reports/results.xml", "reports/results.md", "summary.md"] {
+        let text = fs::read_to_string(machine.path(file))?;
+        assert!(text.contains("30 → 10"), "{file}: {text}");
+    }
+    Ok(())
+}
+
+fn action() -> Result<(), Failed> {
+    // The installation builds the program in the folder of the action.
+    let (machine, target) = machine_with_cargo()?;
     unmet_scenario(&machine)?;
     let values = [
         ("env.CARGO_TARGET_DIR", &*target),

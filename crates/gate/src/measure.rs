@@ -1,0 +1,183 @@
+//! The figures of an autoscaler before and after a change.
+
+use std::sync::Arc;
+use std::thread;
+
+use super::result::{GateResult, Kind};
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_manifests::{AutoscalerKind, ChangedDraft, Draft};
+use kube_lockstep_report::bound::Bounds;
+use kube_lockstep_report::capacity::Capacity;
+use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::price::Price;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::run::{FreeRun, free_run_without_trace};
+
+/// How changes are measured.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    /// The release whose rules the model follows.
+    pub release: Release,
+    /// The bounds that each changed autoscaler must keep.
+    pub budget: Bounds,
+    /// The loads that a pod serves well, in place of the targets before the change.
+    pub capacities: Vec<Capacity>,
+    /// The prices of an hour of a pod.
+    pub price: Option<Price>,
+}
+
+/// The scenarios of an autoscaler before and after a change, under the same load.
+#[derive(Clone, Debug, Default)]
+pub struct Scenarios {
+    /// Before it. None: the autoscaler is added.
+    pub base: Option<Arc<Scenario>>,
+    /// After it. None: the autoscaler is removed.
+    pub head: Option<Arc<Scenario>>,
+}
+
+impl Scenarios {
+    /// Those that exist.
+    pub fn both(&self) -> impl Iterator<Item = &Arc<Scenario>> {
+        self.base.iter().chain(&self.head)
+    }
+}
+
+/// Why a version has no figures.
+enum NoFigures {
+    /// The release rejects the autoscaler.
+    Rejected(String),
+    /// The outcome depends on chance.
+    Random(String),
+}
+
+impl Gate {
+    /// Measures an autoscaler before and after its change.
+    ///
+    /// # Errors
+    /// If a capacity has another unit than the target of its metric.
+    pub fn measure(
+        &self,
+        change: &ChangedDraft,
+        scenarios: &Scenarios,
+    ) -> Result<GateResult, String> {
+        let mut result = GateResult::new(change);
+        let Scenarios { base, head } = scenarios;
+        let (base_run, head_run) = thread::scope(|scope| {
+            let base_run = base.as_ref().map(|base| scope.spawn(|| self.run(base)));
+            let head_run = head.as_ref().map(|head| self.run(head));
+            (base_run.and_then(|run| run.join().ok()), head_run)
+        });
+        let first = [&base_run, &head_run].into_iter().flatten().find_map(|run| run.as_ref().ok());
+        let Some(first) = first else {
+            result.note(base_run.and_then(Result::err), head_run.and_then(Result::err));
+            return Ok(result);
+        };
+        let mut reference = Reference::new(first);
+        for capacity in &self.capacities {
+            reference.measure_at(capacity)?;
+        }
+        let figures = |scenario: &Option<Arc<Scenario>>,
+                       run: Option<Result<FreeRun, NoFigures>>| {
+            let (Some(scenario), Some(run)) = (scenario, run) else { return (None, None) };
+            match run {
+                Ok(run) => (Some(self.figures(scenario, &run, &reference)), None),
+                Err(why) => (None, Some(why)),
+            }
+        };
+        let (base_figures, base_why) = figures(base, base_run);
+        let (head_figures, head_why) = figures(head, head_run);
+        (result.base, result.head) = (base_figures, head_figures);
+        result.note(base_why, head_why);
+        result.check(&self.budget);
+        Ok(result)
+    }
+
+    fn run(&self, scenario: &Arc<Scenario>) -> Result<FreeRun, NoFigures> {
+        if let Some(why) = scenario.unsupported_on(self.release) {
+            return Err(NoFigures::Rejected(why.to_string()));
+        }
+        let run = free_run_without_trace(scenario, self.release);
+        if let Some(why) = run.refused() {
+            return Err(NoFigures::Rejected(why));
+        }
+        match run.undetermined {
+            Some(random) => Err(NoFigures::Random(random.why)),
+            None => Ok(run),
+        }
+    }
+
+    fn figures(&self, scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
+        let figures = Figures::new(scenario, run, reference);
+        match self.price {
+            Some(price) => figures.at_price(price.of(&scenario.workload.spec)),
+            None => figures,
+        }
+    }
+}
+
+impl GateResult {
+    fn new(change: &ChangedDraft) -> GateResult {
+        let draft = change.head.as_ref().or(change.base.as_ref());
+        let kind = match (&change.base, &change.head) {
+            (None, _) => Kind::Added,
+            (_, None) => Kind::Removed,
+            _ => Kind::Changed,
+        };
+        GateResult {
+            autoscaler: draft.map_or(AutoscalerKind::Hpa, |draft| draft.kind).to_string(),
+            name: draft.map(Draft::names).unwrap_or_default().join(", "),
+            change: kind,
+            file: draft.map(|draft| draft.file.clone()).unwrap_or_default(),
+            line: draft.map(|draft| draft.line).unwrap_or_default(),
+            fields: change.fields.iter().map(Into::into).collect(),
+            base: None,
+            head: None,
+            broken: Vec::new(),
+            not_checked: Vec::new(),
+            not_measured: None,
+            is_random: false,
+        }
+    }
+
+    /// A change that is not measured.
+    #[must_use]
+    pub fn not_measured(change: &ChangedDraft, why: String) -> GateResult {
+        GateResult { not_measured: Some(why), ..GateResult::new(change) }
+    }
+
+    /// Notes why versions have no figures.
+    fn note(&mut self, base: Option<NoFigures>, head: Option<NoFigures>) {
+        match head {
+            Some(NoFigures::Rejected(why)) => self.broken.push(why),
+            Some(NoFigures::Random(why)) => {
+                (self.is_random, self.not_measured) = (true, Some(why));
+            }
+            None => {}
+        }
+        match base {
+            Some(NoFigures::Rejected(why)) => self.not_checked.push(format!("before: {why}")),
+            Some(NoFigures::Random(why)) => {
+                (self.is_random, self.not_measured) = (true, Some(format!("before: {why}")));
+            }
+            None => {}
+        }
+    }
+
+    /// Checks the budget.
+    fn check(&mut self, budget: &Bounds) {
+        let Some(head) = &self.head else { return };
+        for bound in &budget.0 {
+            match &self.base {
+                None if bound.is_relative() => {
+                    self.not_checked.push(format!("{bound}: there is nothing to compare with"));
+                }
+                base => {
+                    let base = base.as_ref().unwrap_or(head);
+                    if !bound.is_kept(head, base) {
+                        self.broken.push(bound.broken(head, base));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! `kube-lockstep gate`.
+
+mod version;
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use self::version::{Found, Version};
+use super::args::{Format, OneRelease};
+use super::exit;
+use super::failure::Failure;
+use super::fixtures::AnyFixture;
+use super::manifests::{
+    self, AutoscalerArgs, SkipArgs, ValueArgs, check_flags, missing_values, requires_values,
+    separate,
+};
+use super::output::{columns, show, tell, unless_closed};
+use super::reports::{ReportArg, ReportFile, ReportFormat, folders, job_summary};
+use super::tune::{MeasureArgs, metrics};
+use kube_lockstep_gate::{Gate, GateResult, Report, Scenarios, Subject, Verdict};
+use kube_lockstep_manifests::{AutoscalerKind, ChangedDraft, Draft, draft_versions};
+use kube_lockstep_report::bound::Bounds;
+use kube_lockstep_report::comparison::{ComparisonRow, SettingName};
+use kube_lockstep_report::html::{Compared, Comparison};
+use kube_lockstep_report::json;
+use kube_lockstep_report::terminal::CountBar;
+use kube_lockstep_scenario::{Hint, Scenario};
+use kube_lockstep_sim::run::free_run;
+
+const HELP: &str = "\
+Figures of budgets: pod-hours, cost (with --price), missing, above, longest, changes, reversals,
+excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit is a value
+(peak<=40, above<=5m), or a difference from the figure before the change (missing<=+0,
+pod-hours<=+5%). Both versions are measured against the targets before the change, or against
+--capacity.
+
+Exit codes:
+  0    every changed autoscaler keeps the budget, or none is changed
+  1    an autoscaler does not keep the budget, or the release rejects it
+  2    an invalid command line or manifest, or a value that the prediction requires is missing
+  3    the outcome of an autoscaler is not deterministic, or an output can't be written";
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+#[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
+pub(super) struct Args {
+    /// The version before the change: a git revision, a folder, or a file with all manifests, such
+    /// as the output of `helm template`
+    // Other options require manifests, which are those of `--base` here.
+    #[arg(long, value_name = "VERSION", id = "filename")]
+    base: String,
+    /// The version after the change: a git revision, a folder, or a file
+    #[arg(long, value_name = "VERSION", default_value = ".")]
+    head: String,
+    /// The manifests of autoscalers and their targets in both versions: files and folders, relative
+    /// to the folder of the version, and for a git revision to the current folder [default: the
+    /// folder itself]
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    paths: Vec<PathBuf>,
+    /// Also read the subfolders of folders
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// The bounds that each changed autoscaler must keep, separated by commas: FIGURE<=LIMIT
+    #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
+    budget: Bounds,
+    #[command(flatten)]
+    measure: MeasureArgs,
+    #[command(flatten)]
+    release: OneRelease,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Also write a report; can be repeated: markdown=FILE (for a pull request), junit=FILE,
+    /// html=FILE, or github (annotations at the changed lines, and the job summary)
+    #[arg(long, value_name = "REPORT")]
+    report: Vec<ReportArg>,
+    #[command(flatten)]
+    autoscalers: AutoscalerArgs,
+    #[command(flatten)]
+    skip: SkipArgs,
+    #[command(flatten)]
+    values: ValueArgs,
+}
+
+/// The result for an autoscaler, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'r> {
+    verdict: &'static str,
+    #[serde(flatten)]
+    result: &'r GateResult,
+}
+
+/// The last line of the JSON output.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary<'s> {
+    base: &'s str,
+    head: &'s str,
+    release: &'s str,
+    budget: String,
+    over_budget: usize,
+    within_budget: usize,
+    not_measured: usize,
+    unchanged: usize,
+}
+
+/// An autoscaler that changes.
+struct Planned<'c> {
+    change: &'c ChangedDraft,
+    /// Why it is not measured.
+    left_out: Option<String>,
+    /// What is predicted, if it is measured.
+    scenarios: Scenarios,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let base = Version::find("--base", &args.base)?;
+    let head = Version::find("--head", &args.head)?;
+    let mut reports = Reports::open(args)?;
+    let versions = args.drafts(&base, &head)?;
+    let changes = versions.changes();
+    let changed: BTreeSet<String> = changes
+        .iter()
+        .filter_map(|it| it.head.as_ref())
+        .map(|draft| format!("{} {}", draft.kind, draft.name))
+        .collect();
+    let mut planned = args.plan(&changes)?;
+    args.add_scenarios(&mut planned)?;
+    let results = args.measure(&planned)?;
+    let release = args.release.release.to_string();
+    let subject = Subject {
+        base: base.to_string(),
+        head: head.to_string(),
+        release,
+        budget: args.budget.clone(),
+        unchanged: versions.head.list.len() - changed.len(),
+    };
+    let report = Report { subject: &subject, results: &results };
+    args.print(&report)?;
+    reports.write(&report, &planned, args)?;
+    let is_random = results.iter().any(|result| result.is_random);
+    Ok(match results.iter().any(|result| result.verdict() == Verdict::Broken) {
+        true => exit::DIVERGES,
+        false if is_random => exit::ENGINE,
+        false => exit::CONFORMS,
+    })
+}
+
+impl Args {
+    /// The drafts of both versions.
+    fn drafts(
+        &self,
+        base: &Version,
+        head: &Version,
+    ) -> Result<kube_lockstep_manifests::Versions, Failure> {
+        let mut paths: Vec<PathBuf> = self.paths.iter().flat_map(|it| separate(it)).collect();
+        let are_files = [base, head].into_iter().all(|version| matches!(version, Version::File(_)));
+        if are_files && !paths.is_empty() {
+            let what = "-f has no use: --base and --head are files with all manifests";
+            return Err(Failure::usage(what).hint("leave it out"));
+        }
+        if paths.is_empty() {
+            paths.push(".".into());
+        }
+        let base = base.read(&paths, self.recursive)?;
+        let head = head.read(&paths, self.recursive)?;
+        check_missing(&paths, &base, &head)?;
+        let selected = self.autoscalers.select().skipping(self.skip);
+        let options = self.values.options(selected, false);
+        draft_versions(&base.files, &head.files, &options, &manifests::read_load)
+            .map_err(|error| manifests::invalid_manifests(&self.paths, error))
+    }
+
+    /// Finds out which changes can be measured.
+    fn plan<'c>(&self, changes: &'c [ChangedDraft]) -> Result<Vec<Planned<'c>>, Failure> {
+        let (mut planned, mut missing) = (Vec::new(), Vec::new());
+        for change in changes {
+            let drafts: Vec<&Draft> = change.base.iter().chain(&change.head).collect();
+            let is_vpa = drafts.iter().any(|draft| draft.kind == AutoscalerKind::Vpa);
+            let missing_values_of = drafts.iter().flat_map(|draft| &draft.missing);
+            let lacking: BTreeSet<String> =
+                missing_values_of.map(|it| format!("{} (add {})", it.what, it.flag)).collect();
+            let left_out = match lacking.is_empty() {
+                _ if is_vpa => Some("`gate` has figures of HPAs only".to_owned()),
+                true => None,
+                false => Some(Vec::from_iter(lacking).join("; ")),
+            };
+            if left_out.is_some() && !is_vpa && !self.skip.skip_missing {
+                // What the version after the change lacks is enough to name.
+                let draft = drafts.iter().rev().find(|draft| !draft.missing.is_empty());
+                missing.extend(draft.map(|draft| missing_values(draft, "")).into_iter().flatten());
+            }
+            planned.push(Planned { change, left_out, scenarios: Scenarios::default() });
+        }
+        if missing.is_empty() {
+            return Ok(planned);
+        }
+        let hint = "--skip-missing leaves out the autoscalers that lack values";
+        Err(requires_values(&missing).with_hint(Some(Hint::from(hint))))
+    }
+
+    /// Adds the scenarios of those that are measured. They all end at the same time.
+    fn add_scenarios(&self, planned: &mut [Planned<'_>]) -> Result<(), Failure> {
+        let measured = || planned.iter().filter(|it| it.left_out.is_none());
+        let drafts = measured().flat_map(|it| it.change.base.iter().chain(&it.change.head));
+        let until = drafts.map(Draft::until).max().unwrap_or_default();
+        let scenario = |draft: &Option<Draft>| -> Result<Option<Arc<Scenario>>, Failure> {
+            let Some(mut draft) = draft.clone() else { return Ok(None) };
+            draft.set_until(until);
+            let AnyFixture::Hpa(scenario) = manifests::parse(&draft)? else { return Ok(None) };
+            check_flags(&scenario, self.release.release)?;
+            if let Some(price) = self.measure.price {
+                self.measure.of_pod_hour(price, &scenario)?;
+            }
+            Ok(Some(scenario))
+        };
+        let mut names = BTreeSet::new();
+        for it in planned.iter_mut().filter(|it| it.left_out.is_none()) {
+            it.scenarios =
+                Scenarios { base: scenario(&it.change.base)?, head: scenario(&it.change.head)? };
+            names.extend(it.scenarios.both().flat_map(|scenario| metrics(scenario)));
+        }
+        match names.is_empty() {
+            true => Ok(()),
+            false => self.measure.check_used(&names),
+        }
+    }
+
+    /// The results of all changes, in their order.
+    fn measure(&self, planned: &[Planned<'_>]) -> Result<Vec<GateResult>, Failure> {
+        let is_shown = io::stderr().is_terminal() && planned.len() > 1;
+        let bar = is_shown.then(|| CountBar::new(planned.len(), "autoscalers"));
+        let mut results = Vec::new();
+        for Planned { change, left_out, scenarios } in planned {
+            results.push(match left_out {
+                Some(why) => GateResult::not_measured(change, why.clone()),
+                None => {
+                    let gate = Gate {
+                        release: self.release.release,
+                        budget: self.budget.clone(),
+                        capacities: self.measure.capacities_of(scenarios.both()),
+                        price: self.measure.price,
+                    };
+                    let result = gate.measure(change, scenarios);
+                    result.map_err(|why| Failure::usage(format!("--capacity: {why}")))?
+                }
+            });
+            bar.iter().for_each(|bar| bar.set(results.len()));
+        }
+        Ok(results)
+    }
+
+    fn print(&self, report: &Report<'_>) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => show(&report.text(columns()))?,
+            Format::Json => {
+                let mut out = io::stdout();
+                for result in report.results {
+                    let line = Line { verdict: result.verdict().text(), result };
+                    unless_closed(json::line(&mut out, &line))?;
+                }
+                let of = |verdict: Verdict| {
+                    report.results.iter().filter(|it| it.verdict() == verdict).count()
+                };
+                let Subject { base, head, release, budget, unchanged } = report.subject;
+                let summary = Summary {
+                    base,
+                    head,
+                    release,
+                    budget: budget.to_string(),
+                    over_budget: of(Verdict::Broken),
+                    within_budget: of(Verdict::Kept),
+                    not_measured: of(Verdict::NotMeasured),
+                    unchanged: *unchanged,
+                };
+                let line = serde_json::json!({ "summary": summary });
+                unless_closed(json::line(&mut out, &line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fails if neither version has a path, and notes the paths that only one of them has.
+fn check_missing(paths: &[PathBuf], base: &Found, head: &Found) -> Result<(), Failure> {
+    for path in paths {
+        let lacks = |found: &Found| found.missing.contains(path);
+        let path = path.display();
+        let note = |version: &str| tell(&format!("note: {version} has no {path}\n"));
+        match (lacks(base), lacks(head)) {
+            (true, true) => {
+                let (base, head) = (&base.version, &head.version);
+                let what = format!("-f {path}: neither {base} nor {head} has this file or folder");
+                return Err(Failure::usage(what));
+            }
+            (true, false) => note(&base.version),
+            (false, true) => note(&head.version),
+            (false, false) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The reports in addition to the one on standard output.
+struct Reports {
+    files: Vec<(ReportFormat, ReportFile)>,
+    /// True for annotations.
+    is_on_github: bool,
+    summary: Option<ReportFile>,
+}
+
+impl Reports {
+    fn open(args: &Args) -> Result<Reports, Failure> {
+        let mut reports = Reports { files: Vec::new(), is_on_github: false, summary: None };
+        for report in &args.report {
+            let flag = format!("--report {report}");
+            match report {
+                ReportArg::Github => {
+                    reports.is_on_github = true;
+                    reports.summary = job_summary(&flag)?;
+                }
+                ReportArg::File(format, path) => {
+                    reports.files.push((*format, ReportFile::open(&flag, path)?));
+                }
+            }
+        }
+        Ok(reports)
+    }
+
+    fn write(
+        &mut self,
+        report: &Report<'_>,
+        planned: &[Planned<'_>],
+        args: &Args,
+    ) -> anyhow::Result<()> {
+        for (format, file) in &mut self.files {
+            let text = match format {
+                ReportFormat::Html => page(report, planned, args),
+                ReportFormat::Junit => report.junit()?,
+                ReportFormat::Markdown => report.markdown(),
+            };
+            file.write_all(text.as_bytes())?;
+        }
+        if self.is_on_github {
+            let folders = folders();
+            let annotations =
+                report.results.iter().flat_map(|it| it.annotations(&report.subject.budget));
+            let mut text = String::new();
+            for mut annotation in annotations {
+                annotation.file = folders.relative(&annotation.file);
+                text += &format!("{annotation}\n");
+            }
+            match args.format {
+                Format::Text => unless_closed(io::stdout().write_all(text.as_bytes()))?,
+                // Standard output contains only JSON.
+                Format::Json => tell(&text),
+            }
+        }
+        if let Some(file) = &mut self.summary {
+            file.write_all(report.markdown().as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// The page: the figures and the timelines before and after each change.
+fn page(report: &Report<'_>, planned: &[Planned<'_>], args: &Args) -> String {
+    let mut page = Comparison::new(2 * planned.len());
+    let mut rows = Vec::new();
+    for (Planned { change, scenarios, .. }, result) in planned.iter().zip(report.results) {
+        let sides = [
+            (&report.subject.base, &scenarios.base, result.base),
+            (&report.subject.head, &scenarios.head, result.head),
+        ];
+        for (version, scenario, figures) in sides {
+            let (Some(scenario), Some(figures)) = (scenario, figures) else { continue };
+            let setting = SettingName {
+                scenario: (planned.len() > 1).then(|| result.name.clone()),
+                setting: Some(version.clone()),
+            };
+            let run = free_run(scenario, args.release.release);
+            let about = change.fields.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let about = about.join("; ");
+            page.add(Compared { setting: &setting, about: &about, scenario, run: &run });
+            rows.push(ComparisonRow {
+                setting: setting.to_string(),
+                namespace: scenario.namespace.to_string(),
+                hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
+                release: report.subject.release.clone(),
+                run: None,
+                figures: Some(figures),
+                first_difference: None,
+                not_compared: None,
+            });
+        }
+    }
+    page.page(&rows)
+}

@@ -1,0 +1,197 @@
+//! Changes of manifests in a repository, against a budget.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command as Process;
+
+use super::{json, kube_lockstep, stderr, stdout, text};
+use crate::support;
+use assert_cmd::Command;
+
+const LOAD: [&str; 4] =
+    ["--load", "checkout:cpu=total:sine(mean=6,amplitude=4,period=2h)", "--until", "4h"];
+
+/// Runs git in a folder, without the user's settings.
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut git = Process::new("git");
+    git.current_dir(folder).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
+    git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = git.args(arguments).output().expect("git runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A repository with the manifests of a shop, committed on the branch main.
+fn repository() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("deploy")).expect("a folder");
+    for name in ["hpas.yaml", "deployments.yaml"] {
+        let from = support::repository().join("examples/shop").join(name);
+        fs::copy(from, folder.path().join("deploy").join(name)).expect("a copy");
+    }
+    git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
+    git(folder.path(), &["add", "."]);
+    git(folder.path(), &["commit", "--quiet", "--message", "Manifests"]);
+    folder
+}
+
+/// Replaces a text in a file of the repository.
+fn edit(folder: &Path, file: &str, from: &str, to: &str) {
+    let path = folder.join("deploy").join(file);
+    let text = fs::read_to_string(&path).expect("a file");
+    assert!(text.contains(from), "{text}");
+    fs::write(path, text.replacen(from, to, 1)).expect("a file");
+}
+
+fn gate(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = kube_lockstep(&["gate"]);
+    command.current_dir(folder).args(["--base", "main", "-f", "deploy"]).args(LOAD);
+    command.env_remove("GITHUB_WORKSPACE").env_remove("GITHUB_STEP_SUMMARY").args(arguments);
+    command
+}
+
+#[test]
+fn a_changed_target_has_the_figures_of_a_comparison() {
+    let repository = repository();
+    let folder = repository.path();
+    edit(folder, "hpas.yaml", "averageUtilization: 75", "averageUtilization: 85");
+    let shown = stdout(&gate(folder, &[]).assert().code(1));
+    let field = "deploy/hpas.yaml:21: HPA checkout: \
+                 spec.metrics[0].resource.target.averageUtilization: 75 → 85";
+    assert!(shown.contains(field), "{shown}");
+    assert!(
+        shown.contains("Autoscalers from main to the working tree: 1 changed, 2 unchanged"),
+        "{shown}"
+    );
+    assert!(shown.contains("over budget: missing "), "{shown}");
+
+    let lines = json(&gate(folder, &["--format=json", "--budget", "peak<=99"]).assert().code(0));
+    let set = "spec.metrics.0.resource.target.averageUtilization=85";
+    let compare = ["compare", "-f", "examples/shop", "--hpa", "checkout", "--set", set];
+    let rows = json(&kube_lockstep(&compare).args(LOAD).arg("--format=json").assert().code(0));
+    let names = lines[0]["base"].as_object().expect("figures").keys();
+    for name in names {
+        assert_eq!(lines[0]["base"][name], rows[0][name], "{name}");
+        assert_eq!(lines[0]["head"][name], rows[1][name], "{name}");
+    }
+    assert!(lines[0]["head"]["podHours"].as_f64() < lines[0]["base"]["podHours"].as_f64());
+    assert_eq!(lines[0]["verdict"], "within budget");
+    assert_eq!(lines[1]["summary"]["withinBudget"], 1);
+}
+
+#[test]
+fn a_change_without_effect_on_autoscalers_needs_no_load() {
+    let repository = repository();
+    edit(repository.path(), "deployments.yaml", "name: checkout", "name: checkout # a comment");
+    let mut command = kube_lockstep(&["gate", "--base", "main", "-f", "deploy"]);
+    let shown = stdout(&command.current_dir(repository.path()).assert().code(0));
+    assert!(shown.contains("Autoscalers from main to the working tree: 3 unchanged"), "{shown}");
+    assert!(shown.ends_with("nothing to measure\n"), "{shown}");
+}
+
+#[test]
+fn a_changed_request_of_the_target_counts() {
+    let repository = repository();
+    edit(repository.path(), "deployments.yaml", "cpu: 500m", "cpu: 250m");
+    let more = ["--price", "cpu=0.04", "--budget", "cost<=+0%,pod-hours<=+200%"];
+    let shown = stdout(&gate(repository.path(), &more).assert().code(0));
+    let field = "Deployment checkout: workload.containers[0].requests.cpu: 500m → 250m";
+    assert!(shown.contains(field), "{shown}");
+    assert!(shown.contains("  cost "), "{shown}");
+}
+
+#[test]
+fn added_and_removed_autoscalers_are_listed() {
+    let repository = repository();
+    let folder = repository.path();
+    let path = folder.join("deploy/hpas.yaml");
+    let text = fs::read_to_string(&path).expect("a file");
+    let renamed = text.replacen("name: checkout", "name: checkout-2", 1);
+    fs::write(&path, renamed).expect("a file");
+    // Without a load for the new HPA, there is no verdict.
+    let error = stderr(&gate(folder, &[]).assert().code(2));
+    assert!(error.contains("the manifests lack values"), "{error}");
+    let load = ["--load", "checkout-2:cpu=total:4"];
+    let shown = stdout(&gate(folder, &load).args(["--budget", "peak<=20"]).assert().code(0));
+    assert!(shown.contains("1 added, 1 removed, 2 unchanged"), "{shown}");
+    assert!(shown.contains("HPA shop/checkout-2, added: within budget"), "{shown}");
+    assert!(shown.contains("HPA shop/checkout: removed"), "{shown}");
+    let shown = stdout(&gate(folder, &load).assert().code(0));
+    let note = "not checked: missing<=+0: there is nothing to compare with";
+    assert!(shown.contains(note), "{shown}");
+}
+
+#[test]
+fn versions_can_be_folders_and_files() {
+    let repository = repository();
+    let folder = repository.path();
+    let old = folder.join("old");
+    fs::create_dir(&old).expect("a folder");
+    for name in ["hpas.yaml", "deployments.yaml"] {
+        fs::copy(folder.join("deploy").join(name), old.join(name)).expect("a copy");
+    }
+    edit(folder, "hpas.yaml", "maxReplicas: 30", "maxReplicas: 10");
+    let shown = |base: &Path, head: &Path| {
+        let mut command = kube_lockstep(&["gate", "--base", text(base), "--head", text(head)]);
+        stdout(&command.current_dir(folder).args(LOAD).assert().code(1))
+    };
+    let (base, head) = (Path::new("./old"), Path::new("deploy"));
+    let from_folders = shown(base, head);
+    assert!(from_folders.contains("spec.maxReplicas: 30 → 10"), "{from_folders}");
+    for (folder, file) in [(&old, "base.yaml"), (&folder.join("deploy"), "head.yaml")] {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
+        let all = read("hpas.yaml") + "\n---\n" + &read("deployments.yaml");
+        fs::write(repository.path().join(file), all).expect("a file");
+    }
+    let from_files = shown(Path::new("base.yaml"), Path::new("head.yaml"));
+    let figures = |shown: &str| shown.lines().skip(5).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(figures(&from_files), figures(&from_folders));
+}
+
+#[test]
+fn reports_are_for_pull_requests_and_ci_systems() {
+    let repository = repository();
+    let folder = repository.path();
+    edit(folder, "hpas.yaml", "averageUtilization: 75", "averageUtilization: 85");
+    let reports = ["markdown=gate.md", "junit=gate.xml", "html=gate.html", "github"];
+    let mut command = gate(folder, &[]);
+    for report in reports {
+        command.args(["--report", report]);
+    }
+    let shown = stdout(&command.env("GITHUB_STEP_SUMMARY", "summary.md").assert().code(1));
+    let annotation = "::error file=deploy/hpas.yaml,line=21,title=HPA shop/checkout%3A over budget";
+    assert!(shown.contains(annotation), "{shown}");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a report");
+    assert!(read("gate.md").starts_with("# Autoscalers: 1 over budget\n"), "{}", read("gate.md"));
+    assert_eq!(read("gate.md"), read("summary.md"));
+    assert!(read("gate.xml").contains(r#"tests="1" skipped="0" errors="0" failures="1""#));
+    let page = read("gate.html");
+    assert!(page.contains("<svg") && page.contains("averageUtilization: 75 → 85"), "{page}");
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let repository = repository();
+    let folder = repository.path();
+    let error = |arguments: &[&str]| {
+        let mut command = kube_lockstep(&["gate"]);
+        stderr(&command.current_dir(folder).args(arguments).assert().code(2))
+    };
+    for (arguments, message) in [
+        (&["--base", "nain", "-f", "deploy"][..], "there is no such file, folder or revision"),
+        (&["--base", "nain", "-f", "deploy"], "fetch-depth: 0"),
+        (
+            &["--base", "main", "-f", "other"],
+            "neither main nor the working tree has this file or folder",
+        ),
+        (&["--base", "main", "-f", "/deploy"], "a revision has no absolute paths"),
+        (&["--base", "main", "--budget", "mising<=0"], "did you mean `missing`?"),
+        (&["-f", "deploy"], "--base <VERSION>"),
+        (&["--base", "main", "-f", "deploy", "--capacity", "x"], "expected METRIC=AMOUNT"),
+    ] {
+        let error = error(arguments);
+        assert!(error.contains(message), "{arguments:?}: {error}");
+    }
+    fs::create_dir(folder.join("main")).expect("a folder");
+    let both = error(&["--base", "main", "-f", "deploy"]);
+    assert!(both.contains("is both a git revision and a path"), "{both}");
+}
