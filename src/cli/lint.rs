@@ -316,7 +316,7 @@ impl Checked {
     }
 
     fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        for Finding { rule, evidence, diagnostic, object } in &self.findings {
+        for Finding { rule, evidence, diagnostic, object, .. } in &self.findings {
             let place = diagnostic.place.as_deref();
             let line = Line {
                 rule: rule.id,

@@ -112,6 +112,8 @@ pub struct Finding {
     pub diagnostic: Diagnostic,
     /// The object at the place.
     pub object: ObjectName,
+    /// Another object that has the same effect.
+    pub other: Option<ObjectName>,
 }
 
 /// The name of an object.
@@ -131,14 +133,25 @@ pub(crate) struct Found {
     evidence: Evidence,
     diagnostic: Diagnostic,
     object: ObjectName,
+    other: Option<ObjectName>,
+}
+
+impl ObjectName {
+    fn of(object: &Object) -> ObjectName {
+        ObjectName { kind: object.kind(), namespace: object.namespace(), name: object.name() }
+    }
 }
 
 impl Found {
     /// A finding at a field of an object: see [`Object::diagnostic`].
     fn at(object: &Object, path: &str, evidence: Evidence, what: impl Into<String>) -> Found {
-        let name =
-            ObjectName { kind: object.kind(), namespace: object.namespace(), name: object.name() };
-        Found { evidence, diagnostic: object.diagnostic(path, what), object: name }
+        let diagnostic = object.diagnostic(path, what);
+        Found { evidence, diagnostic, object: ObjectName::of(object), other: None }
+    }
+
+    /// Adds another object that has the same effect.
+    fn also(self, other: &Object) -> Found {
+        Found { other: Some(ObjectName::of(other)), ..self }
     }
 
     /// Sets the solution.
@@ -153,11 +166,12 @@ pub fn check(manifests: &Manifests, options: &Options, rules: &[&'static Rule]) 
     let context = Context::new(manifests, options);
     let of_rule = |rule: &'static Rule| {
         let found = (rule.check)(&context).into_iter();
-        found.map(move |Found { evidence, diagnostic, object }| Finding {
+        found.map(move |Found { evidence, diagnostic, object, other }| Finding {
             rule,
             evidence,
             diagnostic,
             object,
+            other,
         })
     };
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| of_rule(rule)).collect();

@@ -57,7 +57,7 @@ fn descriptor(rule: &Rule) -> Value {
 }
 
 fn result(finding: &Finding, rules: &[&Rule], path: &dyn Fn(&str) -> String) -> Value {
-    let Finding { rule, evidence, diagnostic, object } = finding;
+    let Finding { rule, evidence, diagnostic, object, .. } = finding;
     let place = diagnostic.place.as_deref();
     let file = path(diagnostic.file().unwrap_or_default());
     let namespace = object.namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();

@@ -69,5 +69,7 @@ fn finding(
         false => "they overwrite each other's replicas",
     };
     let what = format!("{why} ({}): {effect}", first.object().place());
-    Found::at(second.object(), "spec.scaleTargetRef", Evidence::Derived, what).hint(hint)
+    Found::at(second.object(), "spec.scaleTargetRef", Evidence::Derived, what)
+        .also(first.object())
+        .hint(hint)
 }
