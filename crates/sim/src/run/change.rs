@@ -112,6 +112,13 @@ impl Predict for FreeRuns<'_> {
     }
 }
 
+/// The first difference between two traces of a scenario, the older one first: in each field,
+/// `model` is the older value, and `upstream` the newer one.
+#[must_use]
+pub fn difference(before: &Trace, after: &Trace) -> Option<Divergence> {
+    first_difference(before, after).map(|(_, first)| first)
+}
+
 #[derive(Debug)]
 struct TraceField {
     entry: Entry,
