@@ -20,8 +20,8 @@ use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
 use kube_lockstep_manifests::{
-    AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Missing,
-    RequestOption, Selected, days_as_hours, draft, draft_with_settings,
+    AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Manifests,
+    Missing, RequestOption, Selected, days_as_hours, draft, draft_with_settings,
 };
 use kube_lockstep_report::style::{WARN, paint};
 use kube_lockstep_scenario as scenario;
@@ -286,6 +286,19 @@ impl ManifestArgs {
         let Drafts { list, ignored, .. } = self.draft(&self.read()?, of, examples, &read_load)?;
         note_ignored(&ignored);
         Ok(list)
+    }
+
+    /// The drafts of autoscalers, with examples of missing values, and the objects that they are
+    /// made of.
+    pub(super) fn with_examples(
+        &self,
+        of: Autoscalers,
+    ) -> Result<(Vec<Draft>, Manifests), Failure> {
+        let files = self.read()?;
+        let Drafts { list, ignored, .. } = self.draft(&files, of, true, &read_load)?;
+        note_ignored(&ignored);
+        let manifests = Manifests::read(&files, &self.values.load);
+        Ok((list, manifests.map_err(|error| self.failure(error))?))
     }
 
     /// The scenario of one autoscaler with examples of missing values, for a file in a folder, to

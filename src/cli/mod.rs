@@ -41,6 +41,7 @@ mod run;
 mod schema;
 mod setting;
 mod tune;
+mod upgrade;
 mod upstreams;
 mod whole_file;
 
@@ -114,6 +115,14 @@ enum Command {
     /// exceeds the budget: by default, if more pods are missing or the load is above the targets
     /// for longer. Autoscalers that are not changed are not predicted and need no load.
     Gate(Box<gate::Args>),
+    /// Find the HPAs that behave differently after an upgrade of Kubernetes
+    ///
+    /// Predicts each HPA of the manifests on both releases, on the given loads and on generated
+    /// ones around its own boundaries: its targets, tolerances, windows and limits. Each difference
+    /// is explained by the change in Kubernetes that makes it, and shown by the smallest load that
+    /// was found, which the upstream controllers of both releases confirm, if they can run on this
+    /// machine.
+    Upgrade(Box<upgrade::Args>),
     /// Find settings of HPAs and VPAs that have no effect, or a surprising one
     ///
     /// Checks manifests by rules, each with a reason, a link and a fixture that shows the effect on
@@ -218,6 +227,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Gate(args) => gate::run(&args),
+        Command::Upgrade(args) => upgrade::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),

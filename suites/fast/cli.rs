@@ -15,6 +15,7 @@ mod questions;
 mod selection;
 mod sharing;
 mod tune;
+mod upgrade;
 
 use crate::support::{self, trace_file};
 use std::fs;

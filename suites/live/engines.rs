@@ -46,6 +46,9 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test("an_engine_that_hangs_is_killed_after_its_time_limit", hangs);
     suite.test("an_engine_that_logs_without_end_is_killed_after_its_time_limit", logs_without_end);
     suite.test_with(&upstream, "an_engine_may_log_without_end", may_log);
+    suite.test_with(&upstream, "upstream_confirms_each_change_between_two_releases", |_| {
+        confirms_each_change()
+    });
     suite.test_with(&upstream, "upstream_confirms_the_best_setting_of_the_example", |_| {
         confirms_the_best_setting()
     });
@@ -309,6 +312,43 @@ fn may_log(engine: PathBuf) -> Result<(), Failed> {
         Verdict::Conforms => Ok(()),
         verdict => Err(format!("{verdict:?}").into()),
     }
+}
+
+/// An HPA with the API version that all releases serve.
+const PLAIN: &str = "\
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: plain}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: plain}
+  minReplicas: 2
+  maxReplicas: 20
+  targetCPUUtilizationPercentage: 80
+";
+
+/// `upgrade` finds many changes between the oldest and the newest release, and both upstream
+/// controllers do what the model predicts for each of them.
+fn confirms_each_change() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let manifest = folder.path().join("plain.yaml");
+    fs::write(&manifest, PLAIN)?;
+    let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .current_dir(support::repository())
+        .args(["upgrade", "--from", "1.6", "--to", "1.37", "--ticks", "40000", "--format", "json"])
+        .arg("-f")
+        .arg(&manifest)
+        .output()?;
+    let lines = String::from_utf8(output.stdout)?;
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let changes = lines.iter().filter_map(|line| line.get("change"));
+    let changes: Vec<&serde_json::Value> = changes.collect();
+    assert!(changes.len() > 20, "{} changes", changes.len());
+    for change in changes {
+        let confirmed = change["confirmed"].as_str().unwrap_or_default();
+        assert!(confirmed.starts_with("Confirmed: "), "{change}");
+    }
+    Ok(())
 }
 
 /// `tune` finds a setting that costs less and lacks fewer pods than the current one, and the

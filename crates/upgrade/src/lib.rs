@@ -1,0 +1,11 @@
+//! The differences of an HPA between two releases: on given loads, and on generated ones, by the
+//! rows of the table of changes. On the model alone, without I/O.
+
+mod report;
+mod search;
+
+pub use report::{Format, Group, Report, Subject};
+pub use search::{Difference, Effect, Example, Progress, Searched, Upgrade};
+
+#[cfg(test)]
+mod tests;

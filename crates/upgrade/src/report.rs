@@ -1,0 +1,452 @@
+//! The result for all autoscalers, as text, Markdown and JSON.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::search::{Difference, Effect, Example, Searched, Upgrade};
+use kube_autoscaler_models::rules::Change;
+use kube_lockstep_manifests::field::value_text;
+use kube_lockstep_report::style::{DIM, STRONG, paint};
+use kube_lockstep_report::{counted, json, markdown, thousands, wrapped};
+
+/// An HPA, or several of the same target.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The names, each with the namespace if the manifest sets one.
+    pub names: Vec<String>,
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is known without a search, such as fields without effect.
+    pub notes: Vec<String>,
+    /// The effect that is known without a search: a release rejects it, or stops it.
+    pub known: Option<Effect>,
+    /// The result of the search. None: it was not searched.
+    pub searched: Option<Searched>,
+}
+
+/// A change of a release, with the HPAs that it affects.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The change.
+    pub change: &'static Change,
+    /// Its largest effect.
+    pub effect: Effect,
+    /// The names of the HPAs with this effect.
+    pub affected: Vec<String>,
+    /// The names of those on whose given load it shows.
+    pub on_given_load: Vec<String>,
+    /// The number of HPAs with a smaller effect.
+    pub otherwise: usize,
+    /// The HPA of the example.
+    pub example_of: usize,
+    /// The difference that the example shows.
+    pub difference: Difference,
+    /// The smallest scenario that shows it.
+    pub example: Option<Example>,
+    /// Whether the upstream controllers do what the model predicts for the example: a sentence.
+    pub confirmed: Option<String>,
+}
+
+/// The result for all HPAs.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'r> {
+    /// What was searched.
+    pub upgrade: &'r Upgrade,
+    /// The HPAs.
+    pub subjects: &'r [Subject],
+    /// The changes, oldest first.
+    pub groups: &'r [Group],
+}
+
+/// The form of a document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Text with this number of columns.
+    Text(usize),
+    /// Markdown.
+    Markdown,
+}
+
+impl Effect {
+    /// The effect as a heading.
+    fn title(self) -> &'static str {
+        match self {
+            Effect::Replicas => "Other replicas",
+            Effect::FirstReconcile => "The first reconcile at another time",
+            Effect::Status => "Only another status, other events or requests",
+        }
+    }
+}
+
+/// The most names of HPAs that are listed for a change.
+const MOST_NAMES: usize = 8;
+
+impl Group {
+    /// The groups of all differences, oldest change first.
+    #[must_use]
+    pub fn all(subjects: &[Subject]) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (index, subject) in subjects.iter().enumerate() {
+            let found = subject.searched.iter().flat_map(|searched| &searched.differences);
+            for difference in found {
+                let known = groups.iter_mut().find(|it| it.difference.row == difference.row);
+                match known {
+                    Some(group) => group.add(index, subject, difference),
+                    None => groups.push(Group::new(index, subject, difference)),
+                }
+            }
+        }
+        groups.sort_by_key(|group| group.difference.row);
+        groups
+    }
+
+    fn new(index: usize, subject: &Subject, difference: &Difference) -> Group {
+        let mut group = Group {
+            change: difference.change(),
+            effect: difference.effect,
+            affected: Vec::new(),
+            on_given_load: Vec::new(),
+            otherwise: 0,
+            example_of: index,
+            difference: difference.clone(),
+            example: None,
+            confirmed: None,
+        };
+        group.add(index, subject, difference);
+        group
+    }
+
+    fn add(&mut self, index: usize, subject: &Subject, difference: &Difference) {
+        if difference.is_on_given_load {
+            self.on_given_load.extend(subject.names.iter().cloned());
+        }
+        if difference.effect > self.effect {
+            self.otherwise += self.affected.len();
+            self.affected.clear();
+            (self.effect, self.example_of) = (difference.effect, index);
+            self.difference = difference.clone();
+        }
+        match difference.effect == self.effect {
+            true => self.affected.extend(subject.names.iter().cloned()),
+            false => self.otherwise += subject.names.len(),
+        }
+    }
+
+    /// `3 HPAs: shop/web, shop/api, shop/mail; on the given load: shop/web`.
+    fn who(&self) -> String {
+        let names = |names: &[String]| {
+            let shown = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+            match names.len().checked_sub(MOST_NAMES).filter(|more| *more > 0) {
+                Some(more) => format!("{shown} and {more} more"),
+                None => shown,
+            }
+        };
+        let mut text = format!("{}: ", counted(self.affected.len(), "HPA"));
+        text += &names(&self.affected);
+        if !self.on_given_load.is_empty() {
+            text += &format!("; on the given load: {}", names(&self.on_given_load));
+        }
+        if self.otherwise > 0 {
+            text += &format!("; {} with a smaller effect", counted(self.otherwise, "more HPA"));
+        }
+        text
+    }
+
+    /// `For example web with 2 replicas, cpu 88%: at 15s, 3 replicas before this change, …`.
+    fn example_text(&self, subjects: &[Subject]) -> Option<String> {
+        let example = self.example.as_ref()?;
+        let name = subjects.get(self.example_of)?.names.join(" and ");
+        let first = example.changed.first.fields.first()?;
+        let [before, after] = match &example.replicas {
+            Some(replicas) => replicas.map(|it| counted(it.max(0) as usize, "replica")),
+            None => [&first.model, &first.upstream].map(|it| format!("{} {it}", first.field)),
+        };
+        Some(format!(
+            "For example {name} with {}: at {}, {before} before this change, and {after} after it",
+            described(&example.tree, self.difference.is_on_given_load),
+            example.at,
+        ))
+    }
+}
+
+/// `3 replicas, cpu 88%`.
+fn described(tree: &Value, is_given: bool) -> String {
+    let replicas = tree["workload"]["replicas"].as_u64().unwrap_or(1) as usize;
+    let mut parts = vec![counted(replicas, "replica")];
+    if is_given {
+        parts.push("the given load".to_owned());
+        return parts.join(", ");
+    }
+    let metrics = tree["metrics"].as_object().into_iter().flatten();
+    let entries = metrics.filter_map(|(_, entries)| entries.as_array()).flatten();
+    for entry in entries {
+        let name = entry["name"].as_str().unwrap_or_default();
+        let signals = ["perPod", "value", "containers", "series"];
+        let signal = signals.iter().find_map(|field| entry.get(*field));
+        parts.push(format!("{name} {}", signal.map(signal_text).unwrap_or_default()));
+    }
+    let events = tree["timeline"].as_array().into_iter().flatten();
+    parts.extend(events.map(value_text));
+    parts.join(", ")
+}
+
+/// `88%`, `40% and from 30s 88%`.
+fn signal_text(signal: &Value) -> String {
+    let Some(steps) = signal.get("steps").and_then(Value::as_array) else {
+        return value_text(signal);
+    };
+    let step = |(index, step): (usize, &Value)| match index {
+        0 => value_text(&step["value"]),
+        _ => format!("from {} {}", value_text(&step["at"]), value_text(&step["value"])),
+    };
+    steps.iter().enumerate().map(step).collect::<Vec<_>>().join(" and ")
+}
+
+impl Subject {
+    /// The largest effect of any change. None: no difference was found.
+    #[must_use]
+    pub fn effect(&self) -> Option<Effect> {
+        let found = self.searched.iter().flat_map(|searched| &searched.differences);
+        found.map(|difference| difference.effect).max().max(self.known)
+    }
+}
+
+impl Report<'_> {
+    fn count(&self, effect: Effect) -> usize {
+        self.hpas(|it| it.effect() == Some(effect))
+    }
+
+    /// The number of HPAs of the subjects that meet a condition.
+    fn hpas(&self, condition: impl Fn(&Subject) -> bool) -> usize {
+        self.subjects.iter().filter(|it| condition(it)).map(|it| it.names.len()).sum()
+    }
+
+    /// `3 of 212 HPAs can have other replicas, …`.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let Upgrade { from, to, .. } = self.upgrade;
+        let total = self.hpas(|_| true);
+        let mut parts = vec![format!(
+            "From {from} to {to}, {} of {} can have other replicas",
+            self.count(Effect::Replicas),
+            counted(total, "HPA")
+        )];
+        let mut add = |count: usize, text: &str| {
+            if count > 0 {
+                parts.push(format!("{count} {text}"));
+            }
+        };
+        add(self.count(Effect::FirstReconcile), "with only the first reconcile at another time");
+        add(self.count(Effect::Status), "with only another status, other events or requests");
+        let none = self.hpas(|it| it.searched.is_some() && it.effect().is_none());
+        add(none, "without a difference");
+        let unknown = self.hpas(|it| it.searched.is_none() && it.known.is_none());
+        add(unknown, "not searched");
+        parts.join("; ")
+    }
+
+    /// `Searched 38,400 generated loads in 12,098,400 ticks, with the seed 0.`
+    fn searched(&self) -> String {
+        let searched = || self.subjects.iter().filter_map(|it| it.searched.as_ref());
+        let scenarios: u64 = searched().map(|it| it.scenarios).sum();
+        let ticks: u64 = searched().map(|it| it.ticks).sum();
+        format!(
+            "Searched {} generated loads with events in {} ticks, with the seed {}; a difference \
+             that none of them shows is not found",
+            thousands(scenarios as usize),
+            thousands(ticks as usize),
+            self.upgrade.seed
+        )
+    }
+
+    /// The notes, each with the HPAs that it is for.
+    fn notes(&self) -> Vec<(String, Vec<&str>)> {
+        let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+        for subject in self.subjects {
+            let own_names = || subject.names.iter().map(String::as_str);
+            for note in &subject.notes {
+                match notes.iter_mut().find(|(known, _)| known == note) {
+                    Some((_, names)) => names.extend(own_names()),
+                    None => notes.push((note.clone(), own_names().collect())),
+                }
+            }
+        }
+        notes
+    }
+
+    /// The whole result as a document.
+    #[must_use]
+    pub fn document(&self, format: Format) -> String {
+        let line = |indent: &str, text: &str| match format {
+            Format::Text(columns) => wrapped(indent, text, columns),
+            Format::Markdown => format!("{}\n", markdown::inline(text)),
+        };
+        let mut out = match format {
+            Format::Text(_) => String::new(),
+            Format::Markdown => {
+                let Upgrade { from, to, .. } = self.upgrade;
+                format!("# HPAs from {from} to {to}\n\n")
+            }
+        };
+        out += &line("", &self.headline());
+        if format == Format::Markdown {
+            out.push('\n');
+        }
+        out += &line("", &self.searched());
+        for (note, names) in self.notes() {
+            out.push('\n');
+            out += &line("", &format!("{}: {note}", names.join(", ")));
+        }
+        for effect in [Effect::Replicas, Effect::FirstReconcile, Effect::Status] {
+            let groups: Vec<&Group> = self.groups.iter().filter(|it| it.effect == effect).collect();
+            if groups.is_empty() {
+                continue;
+            }
+            let _ = match format {
+                Format::Text(_) => write!(out, "\n{}\n", paint(STRONG, effect.title())),
+                Format::Markdown => write!(out, "\n## {}\n", effect.title()),
+            };
+            groups.into_iter().for_each(|group| self.add_group(&mut out, group, format));
+        }
+        out
+    }
+
+    fn add_group(&self, out: &mut String, group: &Group, format: Format) {
+        let Group { change, confirmed, .. } = group;
+        let example = group.example_text(self.subjects);
+        let texts = [Some(group.who()), example, confirmed.clone()].into_iter().flatten();
+        match format {
+            Format::Text(columns) => {
+                *out += &wrapped(&format!("  {}  ", change.since), change.what, columns);
+                let _ = writeln!(out, "        {}", paint(DIM, change.link));
+                texts.for_each(|text| *out += &wrapped("        ", &text, columns));
+            }
+            Format::Markdown => {
+                let what = markdown::inline(change.what);
+                let _ = writeln!(out, "\n### {}: [{what}]({})\n", change.since, change.link);
+                texts.for_each(|text| *out += &format!("- {}\n", markdown::inline(&text)));
+            }
+        }
+    }
+
+    /// The result as lines of JSON: the HPAs, the changes, and a summary.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        for subject in self.subjects {
+            json::line(out, &SubjectLine::new(subject))?;
+        }
+        for group in self.groups {
+            json::line(out, &serde_json::json!({ "change": GroupLine::new(group, self) }))?;
+        }
+        let effects = [Effect::Replicas, Effect::FirstReconcile, Effect::Status];
+        let [replicas, first_reconcile, status] = effects.map(|effect| self.count(effect));
+        let searched = || self.subjects.iter().filter_map(|it| it.searched.as_ref());
+        let summary = serde_json::json!({
+            "from": self.upgrade.from.to_string(),
+            "to": self.upgrade.to.to_string(),
+            "hpas": self.hpas(|_| true),
+            "replicas": replicas,
+            "firstReconcile": first_reconcile,
+            "status": status,
+            "notSearched": self.hpas(|it| it.searched.is_none()),
+            "scenarios": searched().map(|it| it.scenarios).sum::<u64>(),
+            "ticks": searched().map(|it| it.ticks).sum::<u64>(),
+            "seed": self.upgrade.seed,
+        });
+        json::line(out, &serde_json::json!({ "summary": summary }))
+    }
+}
+
+/// An HPA as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SubjectLine<'s> {
+    /// Several HPAs with the same target are predicted together.
+    hpas: &'s [String],
+    file: &'s str,
+    line: usize,
+    notes: &'s [String],
+    /// The largest effect; null without a difference.
+    effect: Option<Effect>,
+    changes: Vec<ChangeLine>,
+    /// The predicted ticks; absent if the HPA was not searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticks: Option<u64>,
+}
+
+/// A change that affects an HPA, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeLine {
+    since: String,
+    what: &'static str,
+    link: &'static str,
+    effect: Effect,
+    on_given_load: bool,
+}
+
+impl<'s> SubjectLine<'s> {
+    fn new(subject: &'s Subject) -> SubjectLine<'s> {
+        let found = subject.searched.iter().flat_map(|searched| &searched.differences);
+        let change = |difference: &Difference| {
+            let Change { since, what, link, .. } = difference.change();
+            ChangeLine {
+                since: since.to_string(),
+                what,
+                link,
+                effect: difference.effect,
+                on_given_load: difference.is_on_given_load,
+            }
+        };
+        SubjectLine {
+            hpas: &subject.names,
+            file: &subject.file,
+            line: subject.line,
+            notes: &subject.notes,
+            effect: subject.effect(),
+            changes: found.map(change).collect(),
+            ticks: subject.searched.as_ref().map(|it| it.ticks),
+        }
+    }
+}
+
+/// A change with its example, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupLine<'g> {
+    since: String,
+    what: &'static str,
+    link: &'static str,
+    effect: Effect,
+    hpas: &'g [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<String>,
+    /// The scenario of the example, as the tree of its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scenario: Option<&'g Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed: Option<&'g str>,
+}
+
+impl<'g> GroupLine<'g> {
+    fn new(group: &'g Group, report: &Report<'_>) -> GroupLine<'g> {
+        let Change { since, what, link, .. } = group.change;
+        GroupLine {
+            since: since.to_string(),
+            what,
+            link,
+            effect: group.effect,
+            hpas: &group.affected,
+            example: group.example_text(report.subjects),
+            scenario: group.example.as_ref().map(|example| &example.tree),
+            confirmed: group.confirmed.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Searches for loads under which two releases differ.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use kube_autoscaler_models::rules::{CHANGES, Change, Release, Rules};
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_fuzz::{FailurePoint, Loads, shrink};
+use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::compare::FieldPath;
+use kube_lockstep_sim::run::change::{Changed, difference};
+use kube_lockstep_sim::run::{FreeRun, free_run_by};
+
+/// The search for the differences between two releases.
+#[derive(Clone, Copy, Debug)]
+pub struct Upgrade {
+    /// The older release.
+    pub from: Release,
+    /// The newer release.
+    pub to: Release,
+    /// The least number of ticks to predict for each scenario, on all sets of rules together.
+    pub ticks: u64,
+    /// The seed of the generated loads.
+    pub seed: u64,
+}
+
+/// What a change of a release affects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    /// Conditions, other fields of the status, events, or requests.
+    Status,
+    /// Only the time of the first reconcile of a new HPA, and with it that of all later ones.
+    FirstReconcile,
+    /// The replicas of the target, or when they change.
+    Replicas,
+}
+
+/// A change of a release that affects an autoscaler.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The index in the table of changes.
+    pub row: usize,
+    /// What it affects.
+    pub effect: Effect,
+    /// True if it shows on the given load.
+    pub is_on_given_load: bool,
+    /// The generated parts of the scenario that shows it. None: the given load.
+    generated: Option<Value>,
+}
+
+impl Difference {
+    /// The row of the table of changes.
+    #[must_use]
+    pub fn change(&self) -> &'static Change {
+        &CHANGES[self.row]
+    }
+}
+
+/// The result of a search for one scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Searched {
+    /// The changes that have an effect, oldest first.
+    pub differences: Vec<Difference>,
+    /// The number of predicted ticks.
+    pub ticks: u64,
+    /// The number of generated scenarios.
+    pub scenarios: u64,
+}
+
+/// The smallest scenario found that shows a difference.
+#[derive(Clone, Debug)]
+pub struct Example {
+    /// The scenario.
+    pub scenario: Arc<Scenario>,
+    /// The tree of its file.
+    pub tree: Value,
+    /// The first difference that the change makes, and its row.
+    pub changed: Changed,
+    /// The time of the effect.
+    pub at: Time,
+    /// The replicas at that time before and after the change, if they differ.
+    pub replicas: Option<[i32; 2]>,
+}
+
+/// The progress of a search for several scenarios.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The number of scenarios that are searched.
+    pub done: usize,
+}
+
+/// A set of rules between two releases.
+#[derive(Clone, Copy)]
+struct Step {
+    /// The row of the table of changes that leads to these rules.
+    row: usize,
+    rules: Rules,
+    /// True if the row changes the time of the first reconcile.
+    moves_first_reconcile: bool,
+}
+
+impl Upgrade {
+    /// Searches several scenarios, on a number of threads. `goes_on` is called after each; if it
+    /// returns false, the search ends. Scenarios that are not searched have no result.
+    #[must_use]
+    pub fn search_all(
+        &self,
+        subjects: &[(Arc<Scenario>, bool)],
+        jobs: usize,
+        goes_on: &(dyn Fn(Progress) -> bool + Sync),
+    ) -> Vec<Option<Searched>> {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let has_ended = AtomicBool::new(false);
+        let results = Mutex::new(vec![None; subjects.len()]);
+        let work = || {
+            while !has_ended.load(Ordering::Relaxed) {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some((scenario, has_load)) = subjects.get(index) else { break };
+                let searched = self.search(scenario, *has_load);
+                if let Ok(mut results) = results.lock() {
+                    results[index] = Some(searched);
+                }
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                if !goes_on(Progress { done }) {
+                    has_ended.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..jobs.min(subjects.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        results.into_inner().unwrap_or_default()
+    }
+
+    /// Searches for the changes that affect a scenario: on its own load, if that is given, and on
+    /// generated loads.
+    #[must_use]
+    pub fn search(&self, scenario: &Arc<Scenario>, has_load: bool) -> Searched {
+        let mut searched = Searched::default();
+        if has_load {
+            self.try_scenario(scenario, None, &mut searched);
+        }
+        let loads = Loads::new(scenario);
+        let mut index = 0;
+        while searched.ticks < self.ticks && index < self.ticks {
+            let generated = loads.generate(self.seed, index);
+            index += 1;
+            let Some(scenario) = read(&loads.with(&generated)) else { continue };
+            searched.scenarios += 1;
+            self.try_scenario(&Arc::new(scenario), Some(&generated), &mut searched);
+        }
+        searched.differences.sort_by_key(|difference| difference.row);
+        searched
+    }
+
+    /// Predicts a scenario under each set of rules, and adds the changes that have an effect.
+    fn try_scenario(
+        &self,
+        scenario: &Arc<Scenario>,
+        generated: Option<&Value>,
+        searched: &mut Searched,
+    ) {
+        let run = |rules: Rules| free_run_by(scenario, rules, "");
+        let oldest = run(Rules::of(self.from));
+        let mut before = oldest.clone();
+        let mut effects: Vec<(usize, Effect)> = Vec::new();
+        searched.ticks += oldest.ticks.len() as u64;
+        for step in self.steps() {
+            let after = run(step.rules);
+            searched.ticks += after.ticks.len() as u64;
+            let found = effect(&before, &after).map(|(effect, _)| match effect {
+                Effect::Replicas if step.moves_first_reconcile => Effect::FirstReconcile,
+                effect => effect,
+            });
+            effects.extend(found.map(|effect| (step.row, effect)));
+            before = after;
+        }
+        // A change that a later one reverts has no effect.
+        let Some((visible, _)) = effect(&oldest, &before) else { return };
+        for (row, effect) in effects {
+            let effect = effect.min(visible);
+            let known = searched.differences.iter_mut().find(|it| it.row == row);
+            match known {
+                Some(known) if known.effect >= effect => {}
+                Some(known) => {
+                    (known.effect, known.generated) = (effect, generated.cloned());
+                }
+                None => searched.differences.push(Difference {
+                    row,
+                    effect,
+                    is_on_given_load: generated.is_none(),
+                    generated: generated.cloned(),
+                }),
+            }
+        }
+    }
+
+    /// The rules after each change between the releases that changes them.
+    fn steps(&self) -> impl Iterator<Item = Step> {
+        let known = |release| CHANGES.iter().take_while(|it| it.since <= release).count();
+        let rows = known(self.from)..known(self.to);
+        rows.map(|row| (row, Rules::after(row), Rules::after(row + 1)))
+            .filter(|(_, before, after)| before != after)
+            .map(|(row, before, rules)| {
+                let moves = before.queue.first_reconcile != rules.queue.first_reconcile;
+                Step { row, rules, moves_first_reconcile: moves }
+            })
+    }
+
+    /// The smallest scenario that shows a difference of a scenario.
+    #[must_use]
+    pub fn example(&self, scenario: &Arc<Scenario>, found: &Difference) -> Option<Example> {
+        let id = format!("{}-{}", found.change().since, found.row);
+        let rules = [found.row, found.row + 1].map(Rules::after);
+        let releases = [self.from, self.to].map(Rules::of);
+        let shows = |scenario: &Arc<Scenario>| -> Option<Time> {
+            let of = |rules: [Rules; 2]| {
+                let [before, after] = rules.map(|rules| free_run_by(scenario, rules, ""));
+                effect(&before, &after).filter(|(effect, _)| *effect >= found.effect)
+            };
+            let (_, at) = of(rules)?;
+            of(releases).map(|_| at)
+        };
+        let loads = Loads::new(scenario);
+        let Scenario { path, line, .. } = &**scenario;
+        let (path, line) = (path.clone(), *line);
+        let (scenario, tree) = match &found.generated {
+            None => (scenario.clone(), scenario::to_tree(scenario)),
+            Some(generated) => {
+                // A load says more than a metric that is missing.
+                let read_part =
+                    |part: &Value| read(&loads.with(part)).filter(|_| loads.has_all_metrics(part));
+                let mut fails = |scenario: &Arc<Scenario>| {
+                    shows(scenario).map(|at| FailurePoint { at, replicas: Vec::new() })
+                };
+                let smallest = shrink(generated.clone(), TRIES, &read_part, &mut fails)?;
+                (smallest.scenario, loads.with(&smallest.tree))
+            }
+        };
+        let requirement = format!("{}.", found.change().what);
+        let scenario =
+            Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
+        let [before, after] = rules.map(|rules| free_run_by(&scenario, rules, ""));
+        let (effect, at) = effect(&before, &after)?;
+        let first = difference(&before.trace, &after.trace)?;
+        let changed = Changed { first, rows: vec![found.change()], also: Vec::new() };
+        let replicas = [before, after].map(|run| replicas_at(&run, &scenario, at));
+        let is_shown = effect == Effect::Replicas && replicas[0] != replicas[1];
+        let replicas = is_shown.then_some(replicas);
+        Some(Example { scenario, tree, changed, at, replicas })
+    }
+}
+
+/// The most scenarios that are tried to find a smaller one.
+const TRIES: usize = 400;
+
+/// Reads the tree of a scenario, if it is valid.
+fn read(tree: &Value) -> Option<Scenario> {
+    let no_files = |_: &str| Err("there is no other file".into());
+    let read = scenario::parse("upgrade", &scenario::tree_to_yaml(tree), &no_files).ok()?;
+    Some(Scenario { is_of_manifests: true, ..read })
+}
+
+/// The replicas of the first target after the reconciles at a time.
+fn replicas_at(run: &FreeRun, scenario: &Scenario, at: Time) -> i32 {
+    let mut ticks = run.ticks.iter().rev();
+    let last = ticks.find(|tick| tick.target == 0 && tick.observation.at <= at);
+    last.map_or(scenario.workload.replicas, |tick| tick.replicas_after)
+}
+
+/// What differs between two predictions, and when. None: nothing that a user can see.
+fn effect(before: &FreeRun, after: &FreeRun) -> Option<(Effect, Time)> {
+    if before.undetermined.is_some() || after.undetermined.is_some() {
+        return None;
+    }
+    let scaled = |run: &FreeRun| -> Vec<(Time, usize, i32)> {
+        let ticks = run.ticks.iter().filter(|tick| tick.replicas_after != tick.replicas_before);
+        ticks.map(|tick| (tick.observation.at, tick.target, tick.replicas_after)).collect()
+    };
+    let (old, new) = (scaled(before), scaled(after));
+    let first = difference(&before.trace, &after.trace)?;
+    if old != new {
+        let same = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
+        let at = [old.get(same), new.get(same)].into_iter().flatten().map(|(at, ..)| *at).min();
+        return Some((Effect::Replicas, at.unwrap_or(first.at)));
+    }
+    let is_internal = |field: &FieldPath| matches!(field, FieldPath::ControllerMetric(_));
+    let is_visible = !first.fields.iter().all(|it| is_internal(&it.field));
+    is_visible.then_some((Effect::Status, first.at))
+}

@@ -1,0 +1,292 @@
+//! `kube-lockstep upgrade`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::{BuildArgs, WithMarkdown as Output, release, workers};
+use super::diff::in_order;
+use super::exit;
+use super::failure::Failure;
+use super::fixtures::AnyFixture;
+use super::interrupt;
+use super::manifests::{self, HpaArgs, ManifestArgs};
+use super::output::{PreparationLog, columns, show, tell, unless_closed};
+use super::reports::ReportFile;
+use super::upstreams::why_not_live;
+use kube_autoscaler_models::rules::Release;
+use kube_lockstep_engines::source::{EngineFactory, EngineSource};
+use kube_lockstep_lint as lint;
+use kube_lockstep_lint::{Finding, Level, ObjectName, RULES, check};
+use kube_lockstep_manifests::{Draft, HpaName, Manifests};
+use kube_lockstep_report::change::Between;
+use kube_lockstep_report::html::{self, ScenarioChange};
+use kube_lockstep_report::terminal::CountBar;
+use kube_lockstep_scenario::{Scenario, tree_to_yaml};
+use kube_lockstep_sim::run::{Preparation, Verdict, run_one};
+use kube_lockstep_upgrade::{Effect, Format, Group, Report, Searched, Subject, Upgrade};
+
+const HELP: &str = "\
+Exit codes:
+  0    no HPA can have other replicas, apart from the time of the first reconcile
+  1    an HPA can have other replicas, one release rejects it, or upstream's controllers do not
+       confirm an example
+  2    an invalid command line or manifest
+  3    an output can't be written
+  130  interrupted (Ctrl-C); the result is that of the HPAs so far";
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+#[command(mut_arg("filename", |it| it.required(true)))]
+pub(super) struct Args {
+    /// The release before the upgrade
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    from: Release,
+    /// The release after the upgrade
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
+    to: Release,
+    /// The number of ticks to predict for each HPA [default: 1000000, but fewer if there are more
+    /// than ten HPAs: 10000000 in all, and at least 40000 each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    ticks: Option<u64>,
+    /// The seed of the generated loads
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many HPAs to search in parallel [default: one per core]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Output,
+    /// Also write a page with the timelines of the examples on both releases
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also write the scenario of each example to this folder, for `run` and `diff`
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// Do not run the examples on the upstream controllers
+    #[arg(long)]
+    no_confirm: bool,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    hpas: HpaArgs,
+    #[command(flatten)]
+    manifests: ManifestArgs,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    in_order(args.from, args.to)?;
+    let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
+    let (drafts, manifests) = args.manifests.with_examples(args.hpas.select())?;
+    let scenarios: Vec<Arc<Scenario>> = drafts.iter().map(scenario_of).collect::<Result<_, _>>()?;
+    let stop = CancellationToken::new();
+    let message = "interrupted: printing the result of the HPAs so far; interrupt again to stop at \
+                   once";
+    let ending = interrupt::Ending::listen(&stop, message)?;
+    let count = drafts.len() as u64;
+    let ticks = args.ticks.unwrap_or((10_000_000 / count.max(1)).clamp(40_000, 1_000_000));
+    let upgrade = Upgrade { from: args.from, to: args.to, ticks, seed: args.seed };
+    let findings = new_findings(&manifests, &upgrade);
+    let notes = drafts.iter().zip(&scenarios);
+    let notes = notes.map(|(draft, it)| Notes::new(draft, it, &findings, &upgrade)).collect();
+    let subjects = args.search(&upgrade, &drafts, &scenarios, notes, &stop);
+    let mut groups = Group::all(&subjects);
+    for group in &mut groups {
+        group.example = upgrade.example(&scenarios[group.example_of], &group.difference);
+    }
+    let is_confirmed = args.confirm(&mut groups, &stop);
+    let report = Report { upgrade: &upgrade, subjects: &subjects, groups: &groups };
+    match args.format {
+        Output::Text => show(&report.document(Format::Text(columns())))?,
+        Output::Markdown => show(&report.document(Format::Markdown))?,
+        Output::Json => unless_closed(report.write_json(&mut io::stdout()))?,
+    }
+    if let Some(mut page) = page {
+        page.write_all(html_page(&report).as_bytes())?;
+    }
+    if let Some(folder) = &args.save {
+        save(folder, &groups)?;
+    }
+    ending.end_by_signal();
+    let differs = |it: &Subject| it.effect() == Some(Effect::Replicas);
+    let is_same = !subjects.iter().any(differs) && is_confirmed;
+    Ok(if is_same { exit::CONFORMS } else { exit::DIVERGES })
+}
+
+/// The scenario of a draft. Examples stand for values that are missing.
+fn scenario_of(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
+    match manifests::parse(draft)? {
+        AnyFixture::Hpa(scenario) => Ok(scenario),
+        AnyFixture::Vpa(_) => Err(Failure::usage(format!("{}: VPAs are not compared", draft.name))),
+    }
+}
+
+impl Args {
+    fn search(
+        &self,
+        upgrade: &Upgrade,
+        drafts: &[Draft],
+        scenarios: &[Arc<Scenario>],
+        notes: Vec<Notes>,
+        stop: &CancellationToken,
+    ) -> Vec<Subject> {
+        let searched: Vec<usize> =
+            (0..drafts.len()).filter(|index| notes[*index].refused.is_none()).collect();
+        let to_search: Vec<(Arc<Scenario>, bool)> = searched
+            .iter()
+            .map(|index| (scenarios[*index].clone(), drafts[*index].missing.is_empty()))
+            .collect();
+        let is_shown = io::stderr().is_terminal();
+        let bar = is_shown.then(|| CountBar::new(to_search.len(), "HPAs"));
+        let results = upgrade.search_all(&to_search, workers(self.jobs), &|progress| {
+            bar.iter().for_each(|bar| bar.set(progress.done));
+            !stop.is_cancelled()
+        });
+        let mut results: BTreeMap<usize, Searched> = searched
+            .into_iter()
+            .zip(results)
+            .filter_map(|(index, result)| Some((index, result?)))
+            .collect();
+        let subject = |(index, (draft, notes)): (usize, (&Draft, Notes))| Subject {
+            names: draft.names(),
+            file: draft.file.clone(),
+            line: draft.line,
+            known: (notes.refused.is_some() || notes.is_stopped).then_some(Effect::Replicas),
+            notes: notes.refused.into_iter().chain(notes.others).collect(),
+            searched: results.remove(&index),
+        };
+        drafts.iter().zip(notes).enumerate().map(subject).collect()
+    }
+
+    /// Runs the examples on the upstream controllers of both releases. Returns false if one of them
+    /// differs from the model.
+    fn confirm(&self, groups: &mut [Group], stop: &CancellationToken) -> bool {
+        if self.no_confirm || groups.is_empty() {
+            return true;
+        }
+        let mut preparing = PreparationLog::default();
+        let mut factories: Vec<(Release, EngineFactory)> = Vec::new();
+        for release in [self.from, self.to] {
+            let mut progress = |it: Preparation| preparing.log(&it);
+            let limits = self.build.limits(stop);
+            match EngineSource::Upstream.prepare(release, &limits, &mut progress) {
+                Ok(factory) => factories.push((release, factory)),
+                Err(error) => {
+                    let why = why_not_live(error, release);
+                    tell(&format!("note: the examples are not confirmed: {why}\n"));
+                    return true;
+                }
+            }
+        }
+        let mut is_confirmed = true;
+        for group in groups {
+            let Some(example) = &group.example else { continue };
+            if stop.is_cancelled() {
+                break;
+            }
+            let differing = factories.iter().find_map(|(release, factory)| {
+                let outcome = run_one(&example.scenario, &mut *factory.make(), &[]);
+                match outcome.verdict {
+                    Verdict::Conforms => None,
+                    Verdict::Skipped { why } => Some((*release, why.to_string(), false)),
+                    Verdict::Inconclusive { why, .. } => Some((*release, why, false)),
+                    _ => Some((*release, "it differs from the model".to_owned(), true)),
+                }
+            });
+            group.confirmed = Some(match differing {
+                None => format!(
+                    "Confirmed: the upstream controllers of {} and {} do what the model predicts.",
+                    self.from, self.to
+                ),
+                Some((release, why, is_divergence)) => {
+                    is_confirmed &= !is_divergence;
+                    format!("Not confirmed by the upstream controller of {release}: {why}")
+                }
+            });
+        }
+        is_confirmed
+    }
+}
+
+/// The findings of the rules of `lint` that are only for the newer release.
+fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
+    let of = |release| check(manifests, &lint::Options::of(release), RULES);
+    let before = of(upgrade.from);
+    let is_new = |finding: &Finding| {
+        let key = |it: &Finding| (it.rule.id, it.object.clone(), it.diagnostic.what.clone());
+        !before.iter().any(|other| key(other) == key(finding))
+    };
+    of(upgrade.to).into_iter().filter(is_new).collect()
+}
+
+/// What is known of an HPA on both releases without a search.
+struct Notes {
+    /// Why a release rejects it.
+    refused: Option<String>,
+    /// Fields that have no effect on one of the releases, and the like.
+    others: Vec<String>,
+    /// True if the newer release stops it.
+    is_stopped: bool,
+}
+
+impl Notes {
+    fn new(draft: &Draft, scenario: &Scenario, findings: &[Finding], upgrade: &Upgrade) -> Notes {
+        let releases = [upgrade.from, upgrade.to];
+        let refused = releases.into_iter().find_map(|it| scenario.unsupported_on(it));
+        let of = |release: Release| {
+            let notes = scenario.assumptions_on(release).into_iter();
+            // The same note on the other release is no difference.
+            notes.map(move |note| (note.replace(&release.to_string(), "RELEASE"), note))
+        };
+        let [from, to]: [Vec<(String, String)>; 2] = releases.map(|release| of(release).collect());
+        let only = |notes: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
+            let is_other = |(key, _): &&(String, String)| others.iter().any(|(it, _)| it == key);
+            let notes = notes.iter().filter(|note| !is_other(note));
+            notes.map(|(_, note)| note.clone()).collect()
+        };
+        let mut others = [only(&from, &to), only(&to, &from)].concat();
+        let names = draft.hpa_names();
+        let has = |ObjectName { namespace, name, .. }: &ObjectName| {
+            names.contains(&HpaName { namespace: namespace.clone(), name: name.clone() })
+        };
+        let is_own = |it: &&Finding| has(&it.object) || it.other.as_ref().is_some_and(has);
+        let own: Vec<&Finding> = findings.iter().filter(is_own).collect();
+        others.extend(own.iter().map(|it| format!("on {}, {}", upgrade.to, it.diagnostic.what)));
+        let is_stopped = own.iter().any(|it| it.rule.level == Level::Error);
+        Notes { refused: refused.map(|why| why.to_string()), others, is_stopped }
+    }
+}
+
+/// The page with the examples.
+fn html_page(report: &Report<'_>) -> String {
+    let between = Between { from: report.upgrade.from, to: report.upgrade.to };
+    let examples = report.groups.iter().filter_map(|group| group.example.as_ref());
+    let examples: Vec<_> = examples.collect();
+    let drawn = examples.iter().map(|it| ScenarioChange::hpa(&it.scenario, between, &it.changed));
+    let same = report.subjects.iter().filter(|it| it.searched.is_some() && it.effect().is_none());
+    let refused = report.subjects.iter().filter(|it| it.searched.is_none());
+    let skipped: Vec<(String, String)> =
+        refused.map(|it| (it.names.join(", "), it.notes.join("; "))).collect();
+    html::changes(between, drawn, same.count(), &skipped)
+}
+
+/// Writes the scenarios of the examples to a folder.
+fn save(folder: &Path, groups: &[Group]) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| {
+        Failure::engine(format!("--save: {} can't be written: {error}", path.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for group in groups {
+        let Some(example) = &group.example else { continue };
+        let path = folder.join(format!("{}.yaml", example.scenario.id));
+        fs::write(&path, tree_to_yaml(&example.tree)).map_err(|error| failed(&path, error))?;
+        tell(&format!("note: {} shows: {}\n", path.display(), group.change.what));
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! The search for HPAs that behave differently after an upgrade.
+
+use std::fs;
+
+use super::{json, kube_lockstep, stderr, stdout, text};
+
+const SHOP: [&str; 6] = ["upgrade", "-f", "examples/shop", "--no-confirm", "--ticks", "8000"];
+
+/// Two HPAs whose Deployments have the same selector.
+fn overlapping() -> String {
+    let one = |name: &str| {
+        format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web, tier: {name}}}}}
+    spec:
+      containers: [{{name: app, image: web, resources: {{requests: {{cpu: 500m}}}}}}]
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: {name}}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}
+  maxReplicas: 20
+  metrics:
+  - {{type: Resource, resource: {{name: cpu, target: {{type: Utilization, averageUtilization: 80}}}}}}
+---
+"
+        )
+    };
+    one("front") + &one("back")
+}
+
+#[test]
+fn hpas_are_grouped_by_the_changes_that_affect_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (page, saved) = (folder.path().join("page.html"), folder.path().join("examples"));
+    let manifest = folder.path().join("plain.yaml");
+    fs::write(
+        &manifest,
+        overlapping()
+            .replace("app: web", "app: own")
+            .split_once("metadata: {name: back}")
+            .expect("two")
+            .0
+            .rsplit_once("---")
+            .expect("objects")
+            .0,
+    )
+    .expect("a file");
+    let arguments = ["--from", "1.32", "--to", "1.37", "-f", text(&manifest), "--ticks", "20000"];
+    let files = ["--html", text(&page), "--save", text(&saved)];
+    let mut command = kube_lockstep(&["upgrade", "--no-confirm"]);
+    let shown = stdout(&command.args(arguments).args(files).assert().code(1));
+    assert!(shown.starts_with("From 1.32 to 1.37, 1 of 1 HPA can have other replicas"), "{shown}");
+    let edge = "Other replicas\n  1.33  a ratio is compared with two tolerance bounds: 1.1 is now \
+                within 0.1\n        https://github.com/kubernetes/kubernetes/pull/130797\n        \
+                1 HPA: front\n        For example front with ";
+    assert!(shown.contains(edge), "{shown}");
+    assert!(shown.contains("The first reconcile at another time\n  1.37  a new HPA"), "{shown}");
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("two tolerance bounds") && page.contains("<svg"), "no chart");
+    // The saved scenarios are valid.
+    let run = kube_lockstep(&["run", "--engine", "model", text(&saved)]).assert();
+    assert!(run.get_output().status.success(), "{}", stderr(&run));
+    assert!(fs::read_dir(&saved).expect("a folder").count() >= 3);
+}
+
+#[test]
+fn overlapping_selectors_are_stopped_from_1_26_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("all.yaml");
+    fs::write(&manifest, overlapping()).expect("a file");
+    let run = |from: &str, to: &str| {
+        let releases = ["--from", from, "--to", to, "-f", text(&manifest), "--ticks", "2000"];
+        kube_lockstep(&["upgrade", "--no-confirm", "--format=json"]).args(releases).assert()
+    };
+    let lines = json(&run("1.25", "1.26").code(1));
+    for line in &lines[..2] {
+        let note = line["notes"][0].as_str().expect("a note");
+        assert!(note.ends_with("the controller stops both (AmbiguousSelector)"), "{note}");
+        assert_eq!(line["effect"], "replicas");
+    }
+    let summary = &lines.last().expect("a summary")["summary"];
+    assert_eq!((&summary["hpas"], &summary["replicas"]), (&2.into(), &2.into()));
+    let lines = json(&run("1.26", "1.27").code(0));
+    assert_eq!(lines.last().expect("a summary")["summary"]["replicas"], 0);
+}
+
+#[test]
+fn an_hpa_that_a_release_does_not_support_is_named() {
+    let releases = ["--from", "1.10", "--to", "1.20", "--hpa", "checkout"];
+    let shown = stdout(&kube_lockstep(&SHOP).args(releases).assert().code(1));
+    assert!(shown.contains("shop/checkout: "), "{shown}");
+    assert!(shown.contains("`behavior`"), "{shown}");
+}
+
+#[test]
+fn the_result_is_also_markdown() {
+    let releases = ["--from", "1.33", "--to", "1.34", "--format", "markdown"];
+    let shown = stdout(&kube_lockstep(&SHOP).args(releases).assert().code(0));
+    assert!(
+        shown.starts_with("# HPAs from 1.33 to 1.34\n\nFrom 1.33 to 1.34, 0 of 3 HPAs"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (arguments, message) in [
+        (&["--from", "1.36", "--to", "1.32"][..], "--from must be older than --to"),
+        (&["--from", "1.99"], "1.99"),
+        (&["--from", "1.32", "--load", "queue=3"], "no HPA scales on queue"),
+    ] {
+        let error = stderr(&kube_lockstep(&SHOP).args(arguments).assert().code(2));
+        assert!(error.contains(message), "{arguments:?}: {error}");
+    }
+}
