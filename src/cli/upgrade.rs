@@ -144,7 +144,7 @@ impl Args {
             .collect();
         let is_shown = io::stderr().is_terminal();
         let bar = is_shown.then(|| CountBar::new(to_search.len(), "HPAs"));
-        let results = upgrade.search_all(&to_search, workers(self.jobs), &|progress| {
+        let results = upgrade.search_all(&to_search, workers(self.jobs), &mut |progress| {
             bar.iter().for_each(|bar| bar.set(progress.done));
             !stop.is_cancelled()
         });

@@ -1,9 +1,6 @@
 //! Searches for loads under which two releases differ.
 
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,6 +12,7 @@ use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::FieldPath;
 use kube_lockstep_sim::run::change::{Changed, difference};
+use kube_lockstep_sim::run::in_order::in_order;
 use kube_lockstep_sim::run::{FreeRun, free_run_by};
 
 /// The search for the differences between two releases.
@@ -114,32 +112,17 @@ impl Upgrade {
         &self,
         subjects: &[(Arc<Scenario>, bool)],
         jobs: usize,
-        goes_on: &(dyn Fn(Progress) -> bool + Sync),
+        goes_on: &mut dyn FnMut(Progress) -> bool,
     ) -> Vec<Option<Searched>> {
-        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let has_ended = AtomicBool::new(false);
-        let results = Mutex::new(vec![None; subjects.len()]);
-        let work = || {
-            while !has_ended.load(Ordering::Relaxed) {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some((scenario, has_load)) = subjects.get(index) else { break };
-                let searched = self.search(scenario, *has_load);
-                if let Ok(mut results) = results.lock() {
-                    results[index] = Some(searched);
-                }
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                if !goes_on(Progress { done }) {
-                    has_ended.store(true, Ordering::Relaxed);
-                }
-            }
+        let mut results = vec![None; subjects.len()];
+        let search = |(): &mut (), index: usize| {
+            subjects.get(index).map(|(scenario, has_load)| self.search(scenario, *has_load))
         };
-        thread::scope(|scope| {
-            for _ in 1..jobs.min(subjects.len()) {
-                scope.spawn(work);
-            }
-            work();
+        in_order(jobs.min(subjects.len()), &|| (), &search, &mut |index, searched| {
+            results[index] = Some(searched);
+            goes_on(Progress { done: index + 1 })
         });
-        results.into_inner().unwrap_or_default()
+        results
     }
 
     /// Searches for the changes that affect a scenario: on its own load, if that is given, and on

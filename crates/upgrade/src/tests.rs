@@ -128,13 +128,13 @@ fn the_result_depends_on_the_seed_and_not_on_the_jobs() {
         .collect();
     let upgrade = Upgrade { ticks: 3000, ..upgrade("1.32", "1.36") };
     let text = |jobs: usize, upgrade: Upgrade| {
-        let results = upgrade.search_all(&subjects, jobs, &|_| true);
+        let results = upgrade.search_all(&subjects, jobs, &mut |_| true);
         results.into_iter().flatten().map(|it| format!("{it:?}")).collect::<Vec<_>>()
     };
     assert_eq!(text(1, upgrade).len(), 4);
     assert_eq!(text(1, upgrade), text(3, upgrade));
     assert_ne!(text(1, upgrade), text(1, Upgrade { seed: 1, ..upgrade }));
     // If the search ends early, the other scenarios have no result.
-    let results = upgrade.search_all(&subjects, 1, &|progress| progress.done < 2);
+    let results = upgrade.search_all(&subjects, 1, &mut |progress| progress.done < 2);
     assert_eq!(results.iter().filter(|it| it.is_some()).count(), 2);
 }
