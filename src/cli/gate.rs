@@ -50,14 +50,15 @@ Exit codes:
 pub(super) struct Args {
     /// The version before the change: a git revision, a folder, or a file with all manifests, such
     /// as the output of `helm template`
-    // Other options require manifests, which are those of `--base` here.
+    // Options such as `--load` require the argument with the id `filename`, the manifests: that is
+    // `--base` here.
     #[arg(long, value_name = "VERSION", id = "filename")]
     base: String,
     /// The version after the change: a git revision, a folder, or a file
     #[arg(long, value_name = "VERSION", default_value = ".")]
     head: String,
     /// The manifests of autoscalers and their targets in both versions: files and folders, relative
-    /// to the folder of the version, and for a git revision to the current folder [default: the
+    /// to the version's folder; for a git revision, relative to the current folder [default: the
     /// folder itself]
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     paths: Vec<PathBuf>,
@@ -106,6 +107,7 @@ struct Summary<'s> {
     over_budget: usize,
     within_budget: usize,
     not_measured: usize,
+    not_checked: usize,
     unchanged: usize,
 }
 
@@ -124,11 +126,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut reports = Reports::open(args)?;
     let versions = args.drafts(&base, &head)?;
     let changes = versions.changes();
-    let changed: BTreeSet<String> = changes
-        .iter()
-        .filter_map(|it| it.head.as_ref())
-        .map(|draft| format!("{} {}", draft.kind, draft.name))
-        .collect();
+    let names = |draft: &Draft| {
+        let names = draft.names().into_iter();
+        names.map(|name| format!("{} {name}", draft.kind)).collect::<Vec<_>>()
+    };
+    let changed: BTreeSet<String> =
+        changes.iter().filter_map(|it| it.head.as_ref()).flat_map(names).collect();
+    let all: BTreeSet<String> = versions.head.list.iter().flat_map(names).collect();
     let mut planned = args.plan(&changes)?;
     args.add_scenarios(&mut planned)?;
     let results = args.measure(&planned)?;
@@ -138,7 +142,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         head: head.to_string(),
         release,
         budget: args.budget.clone(),
-        unchanged: versions.head.list.len() - changed.len(),
+        unchanged: all.difference(&changed).count(),
     };
     let report = Report { subject: &subject, results: &results };
     args.print(&report)?;
@@ -186,6 +190,8 @@ impl Args {
             let lacking: BTreeSet<String> =
                 missing_values_of.map(|it| format!("{} (add {})", it.what, it.flag)).collect();
             let left_out = match lacking.is_empty() {
+                // Nothing is predicted.
+                _ if change.head.is_none() => None,
                 _ if is_vpa => Some("`gate` has figures of HPAs only".to_owned()),
                 true => None,
                 false => Some(Vec::from_iter(lacking).join("; ")),
@@ -221,6 +227,9 @@ impl Args {
         };
         let mut names = BTreeSet::new();
         for it in planned.iter_mut().filter(|it| it.left_out.is_none()) {
+            if it.change.head.is_none() {
+                continue;
+            }
             it.scenarios =
                 Scenarios { base: scenario(&it.change.base)?, head: scenario(&it.change.head)? };
             names.extend(it.scenarios.both().flat_map(|scenario| metrics(scenario)));
@@ -276,6 +285,7 @@ impl Args {
                     over_budget: of(Verdict::Broken),
                     within_budget: of(Verdict::Kept),
                     not_measured: of(Verdict::NotMeasured),
+                    not_checked: of(Verdict::NotChecked),
                     unchanged: *unchanged,
                 };
                 let line = serde_json::json!({ "summary": summary });

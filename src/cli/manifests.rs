@@ -645,6 +645,16 @@ fn folder(path: &Path, recursive: bool) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
+/// Returns true if a path is a file, or a folder with manifests.
+pub(super) fn has_manifests(path: &Path, recursive: bool) -> bool {
+    if !path.is_dir() {
+        return path.exists();
+    }
+    let mut paths = Vec::new();
+    let folders = list(path, &mut paths).unwrap_or_default();
+    !paths.is_empty() || recursive && folders.iter().any(|folder| has_manifests(folder, true))
+}
+
 /// Adds the manifests in a folder to `paths`, and returns the folders in it.
 fn list(path: &Path, paths: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));

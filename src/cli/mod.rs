@@ -112,8 +112,9 @@ enum Command {
     ///
     /// Finds the autoscalers that a change adds, removes or alters, directly or through their
     /// targets, and predicts each of them on the same load before and after it. Fails if a figure
-    /// exceeds the budget: by default, if more pods are missing or the load is above the targets
-    /// for longer. Autoscalers that are not changed are not predicted and need no load.
+    /// exceeds the budget: by default, if more pods are missing, or if the load stays above the
+    /// targets for longer. Autoscalers that are not changed, and those that are removed, are not
+    /// predicted and need no load.
     Gate(Box<gate::Args>),
     /// Find the HPAs that behave differently after an upgrade of Kubernetes
     ///

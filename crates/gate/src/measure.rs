@@ -1,5 +1,7 @@
 //! The figures of an autoscaler before and after a change.
 
+use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
@@ -36,7 +38,7 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// Those that exist.
+    /// The scenarios of the versions that exist.
     pub fn both(&self) -> impl Iterator<Item = &Arc<Scenario>> {
         self.base.iter().chain(&self.head)
     }
@@ -65,13 +67,16 @@ impl Gate {
         let (base_run, head_run) = thread::scope(|scope| {
             let base_run = base.as_ref().map(|base| scope.spawn(|| self.run(base)));
             let head_run = head.as_ref().map(|head| self.run(head));
-            (base_run.and_then(|run| run.join().ok()), head_run)
+            (base_run.map(|run| run.join().unwrap_or_else(|cause| resume_unwind(cause))), head_run)
         });
         let first = [&base_run, &head_run].into_iter().flatten().find_map(|run| run.as_ref().ok());
         let Some(first) = first else {
             result.note(base_run.and_then(Result::err), head_run.and_then(Result::err));
             return Ok(result);
         };
+        if let (Some(Ok(base)), Some(Ok(head))) = (&base_run, &head_run) {
+            result.unlike_metrics = unlike(base, head);
+        }
         let mut reference = Reference::new(first);
         for capacity in &self.capacities {
             reference.measure_at(capacity)?;
@@ -92,6 +97,7 @@ impl Gate {
         Ok(result)
     }
 
+    /// Predicts a version.
     fn run(&self, scenario: &Arc<Scenario>) -> Result<FreeRun, NoFigures> {
         if let Some(why) = scenario.unsupported_on(self.release) {
             return Err(NoFigures::Rejected(why.to_string()));
@@ -115,6 +121,17 @@ impl Gate {
     }
 }
 
+/// The metrics whose targets before and after a change can't be compared: one of them is missing,
+/// or has another type.
+fn unlike(base: &FreeRun, head: &FreeRun) -> BTreeSet<Arc<str>> {
+    let only_after = Reference::new(base).lacks(head);
+    let only_before = Reference::new(head).lacks(base);
+    only_after.into_iter().chain(only_before).collect()
+}
+
+/// The figures that depend on targets.
+const OF_TARGETS: [&str; 5] = ["missing", "above", "longest", "excess", "needed"];
+
 impl GateResult {
     fn new(change: &ChangedDraft) -> GateResult {
         let draft = change.head.as_ref().or(change.base.as_ref());
@@ -136,6 +153,7 @@ impl GateResult {
             not_checked: Vec::new(),
             not_measured: None,
             is_random: false,
+            unlike_metrics: BTreeSet::new(),
         }
     }
 
@@ -166,7 +184,15 @@ impl GateResult {
     /// Checks the budget.
     fn check(&mut self, budget: &Bounds) {
         let Some(head) = &self.head else { return };
+        let unlike: Vec<&str> = self.unlike_metrics.iter().map(|name| &**name).collect();
         for bound in &budget.0 {
+            if !unlike.is_empty() && OF_TARGETS.contains(&bound.column()) {
+                self.not_checked.push(format!(
+                    "{bound}: the targets of {} before and after the change can't be compared",
+                    unlike.join(", ")
+                ));
+                continue;
+            }
             match &self.base {
                 None if bound.is_relative() => {
                     self.not_checked.push(format!("{bound}: there is nothing to compare with"));

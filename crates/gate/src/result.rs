@@ -1,5 +1,8 @@
 //! The result for one changed autoscaler.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -37,6 +40,9 @@ pub struct GateResult {
     /// Why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
+    /// The metrics whose targets before and after the change can't be compared.
+    #[serde(skip)]
+    pub unlike_metrics: BTreeSet<Arc<str>>,
     /// True if there are none because the outcome depends on chance.
     #[serde(skip)]
     pub is_random: bool,
@@ -98,6 +104,8 @@ pub enum Verdict {
     Kept,
     /// It does not.
     Broken,
+    /// A bound can't be checked, and no other one is broken.
+    NotChecked,
     /// It has no figures.
     NotMeasured,
     /// It is removed.
@@ -112,6 +120,7 @@ impl GateResult {
             _ if !self.broken.is_empty() => Verdict::Broken,
             _ if self.not_measured.is_some() => Verdict::NotMeasured,
             _ if self.change == Kind::Removed => Verdict::Removed,
+            _ if !self.not_checked.is_empty() => Verdict::NotChecked,
             _ => Verdict::Kept,
         }
     }

@@ -92,6 +92,7 @@ impl Verdict {
         match self {
             Verdict::Kept => "within budget",
             Verdict::Broken => "over budget",
+            Verdict::NotChecked => "not checked",
             Verdict::NotMeasured => "not measured",
             Verdict::Removed => "removed",
         }
@@ -138,7 +139,7 @@ impl GateResult {
         let style = match verdict {
             Verdict::Kept => GOOD,
             Verdict::Broken => BAD,
-            Verdict::NotMeasured => WARN,
+            Verdict::NotChecked | Verdict::NotMeasured => WARN,
             Verdict::Removed => DIM,
         };
         let mut out = match verdict {
@@ -164,6 +165,7 @@ impl GateResult {
             (most(|row| width(row.name)), most(|row| row.base.as_deref().map_or(0, width)));
         for row in &rows {
             let figures = match (&row.base, &row.head) {
+                (Some(base), Some(head)) if base == head => format!("{base:>bases$}"),
                 (Some(base), Some(head)) => format!("{base:>bases$} → {head}"),
                 (base, head) => head.clone().or(base.clone()).unwrap_or_default(),
             };
@@ -182,7 +184,7 @@ impl GateResult {
     pub fn annotations(&self, budget: &Bounds) -> Vec<Annotation> {
         let kind = match self.verdict() {
             Verdict::Broken => AnnotationKind::Error,
-            Verdict::NotMeasured => AnnotationKind::Warning,
+            Verdict::NotChecked | Verdict::NotMeasured => AnnotationKind::Warning,
             Verdict::Kept => AnnotationKind::Notice,
             Verdict::Removed => return Vec::new(),
         };
@@ -229,7 +231,7 @@ impl Report<'_> {
 
     /// `1 over budget, 2 within budget`.
     fn verdicts(&self) -> String {
-        let all = [Verdict::Broken, Verdict::NotMeasured, Verdict::Kept];
+        let all = [Verdict::Broken, Verdict::NotMeasured, Verdict::NotChecked, Verdict::Kept];
         let counts = all.map(|verdict| (self.count(verdict), verdict.text()));
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let texts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
@@ -348,7 +350,7 @@ impl Report<'_> {
                     status.set_type("over budget").set_message(reasons).set_description(text());
                     status
                 }
-                Verdict::NotMeasured => {
+                Verdict::NotChecked | Verdict::NotMeasured => {
                     let mut status = TestCaseStatus::skipped();
                     status.set_message(reasons);
                     status

@@ -210,7 +210,7 @@ pub fn draft(
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
     let drafts = draft_with_settings(files, options, read)?;
-    drafts.check_loads(&[])?;
+    drafts.check_loads(&[], "")?;
     Ok(drafts)
 }
 

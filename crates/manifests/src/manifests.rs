@@ -144,7 +144,7 @@ impl Manifests {
         match self.loads.iter().find(|load| !is_used(load)) {
             Some(load) => {
                 let hpas: Vec<&ValidHpa> = self.hpas.iter().collect();
-                Err(unused(&load.subject, &hpas, has_vpa, true))
+                Err(unused(&load.subject, &hpas, has_vpa, ""))
             }
             None => Ok(()),
         }

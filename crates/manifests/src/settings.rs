@@ -73,11 +73,11 @@ impl Drafts {
     }
 
     /// Rejects loads that no autoscaler uses, neither of these drafts nor of others with other
-    /// settings.
+    /// settings. `all`: the end of the message if there are others, such as `, in either version`.
     ///
     /// # Errors
     /// The first such load.
-    pub fn check_loads(&self, others: &[&Draft]) -> Result<(), DraftError> {
+    pub fn check_loads(&self, others: &[&Draft], all: &str) -> Result<(), DraftError> {
         let drafts = || self.list.iter().chain(others.iter().copied());
         let used: BTreeSet<usize> = drafts().flat_map(|draft| draft.used_loads.clone()).collect();
         let mut loads = self.values.loads.iter().enumerate();
@@ -96,7 +96,7 @@ impl Drafts {
         }
         let hpas: Vec<&ValidHpa> = drafts().flat_map(|draft| &draft.hpas).collect();
         let has_vpa = drafts().any(|draft| draft.has_vpa);
-        let error = unused(&load.subject, &hpas, has_vpa, others.is_empty());
+        let error = unused(&load.subject, &hpas, has_vpa, all);
         Err(match (self.vpas_left_out.first(), error) {
             (Some(vpa), DraftError::Options(problem)) if load.subject.is_resource() => {
                 DraftError::Options(problem.hint(format!(
@@ -130,12 +130,7 @@ fn replaced(object: &Object, manifest: &Value) -> Object {
 }
 
 /// The error of a load that none of these HPAs uses. Each of them can have several settings.
-pub(super) fn unused(
-    load: &Subject,
-    hpas: &[&ValidHpa],
-    has_vpa: bool,
-    is_only_setting: bool,
-) -> DraftError {
+pub(super) fn unused(load: &Subject, hpas: &[&ValidHpa], has_vpa: bool, all: &str) -> DraftError {
     let Subject { hpa: only, name, labels, .. } = load;
     let is_of = |hpa: &&&ValidHpa| only.as_ref().is_none_or(|only| hpa.name.is(only));
     let hpas: Vec<&&ValidHpa> = hpas.iter().filter(is_of).collect();
@@ -176,7 +171,7 @@ pub(super) fn unused(
         ([only], false) => format!("HPA {only} does not scale on {name}, which has a load"),
         (_, false) => format!("no HPA scales on {name}, which has a load"),
     };
-    let what = if is_only_setting { what } else { format!("{what}, with any of the settings") };
+    let what = format!("{what}{all}");
     let mut names = subjects(metrics().collect());
     names.extend(has_vpa.then(|| ["cpu", "memory"].map(str::to_owned)).into_iter().flatten());
     let verb = if has_vpa { "they use" } else { "it scales on" };

@@ -7,11 +7,12 @@ use serde_json::Value;
 use super::field::value_text;
 use super::hpa::ValidHpa;
 use super::load::HpaName;
-use super::objects::{ManifestFile, Object, Objects};
+use super::objects::{ManifestFile, Object, Objects, same_namespace};
 use super::select::{Invalid, check_kinds, is_named};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Selected, draft_objects};
+use kube_autoscaler_models::api::{CrossVersionObjectReference, HpaSpec};
 use kube_lockstep_scenario::diagnostic::{Diagnostic, Place};
-use kube_lockstep_scenario::resolve::Reader;
+use kube_lockstep_scenario::resolve::{Reader, SingleHpa};
 use kube_lockstep_scenario::syntax::Syntax;
 
 /// The drafts of two versions of manifests.
@@ -39,8 +40,8 @@ pub struct ChangedDraft {
 pub struct ChangedField {
     /// The object: `HPA web`, `Deployment web`.
     pub object: String,
-    /// The field of an HPA, such as `spec.metrics[0].resource.target.averageUtilization`; of a
-    /// target, the field of the scenario that is made of it, such as `workload.replicas`.
+    /// The field, such as `spec.metrics[0].resource.target.averageUtilization`, in the newest API
+    /// version.
     pub path: String,
     /// The value in the older version. None: it is not set.
     pub base: Option<Value>,
@@ -75,7 +76,7 @@ pub fn draft_versions(
     }
     let base = draft_version(&base_objects, &head_objects, options, read)?;
     let head = draft_version(&head_objects, &base_objects, options, read)?;
-    head.check_loads(&base.list.iter().collect::<Vec<_>>())?;
+    head.check_loads(&base.list.iter().collect::<Vec<_>>(), ", in either version")?;
     Ok(Versions { base, head })
 }
 
@@ -111,31 +112,89 @@ fn own_names(selected: &Selected, own: &[Object], other: &[Object]) -> Selected 
 
 impl Versions {
     /// The autoscalers that differ: those of the newer version in their order, then those that are
-    /// removed.
+    /// removed. An autoscaler with another name is the same one if it has the same target.
     #[must_use]
     pub fn changes(&self) -> Vec<ChangedDraft> {
         let Versions { base, head } = self;
         let mut changes = Vec::new();
-        for head in &head.list {
-            // HPAs that had separate targets can have the same one now.
-            let same = || base.list.iter().filter(|base| base.shares_autoscaler(head));
-            if same().next().is_none() {
-                changes.push(ChangedDraft { base: None, head: Some(head.clone()), fields: vec![] });
-            }
-            for base in same() {
-                let fields = changed_fields(base, head);
-                if !fields.is_empty() {
-                    let (base, head) = (Some(base.clone()), Some(head.clone()));
-                    changes.push(ChangedDraft { base, head, fields });
+        let mut removed: Vec<&Draft> =
+            base.list.iter().filter(|draft| !draft.is_in(&head.list)).collect();
+        for draft in &head.list {
+            let same = || base.list.iter().filter(|base| base.shares_autoscaler(draft));
+            let before = same().find(|base| base.has_target_of(draft)).or_else(|| same().next());
+            let before = before.or_else(|| {
+                let renamed = removed.iter().position(|base| base.has_target_of(draft))?;
+                Some(removed.remove(renamed))
+            });
+            match before {
+                None => {
+                    let head = Some(draft.clone());
+                    changes.push(ChangedDraft { base: None, head, fields: Vec::new() });
+                }
+                Some(before) => {
+                    let fields = self.changed_fields(before, draft);
+                    if !fields.is_empty() {
+                        let (base, head) = (Some(before.clone()), Some(draft.clone()));
+                        changes.push(ChangedDraft { base, head, fields });
+                    }
                 }
             }
         }
-        let is_kept = |base: &Draft| head.list.iter().any(|head| base.shares_autoscaler(head));
-        let removed = base.list.iter().filter(|base| !is_kept(base)).cloned();
-        let removed = removed.map(|it| ChangedDraft { base: Some(it), head: None, fields: vec![] });
-        changes.extend(removed);
+        let removed = removed.into_iter().cloned().map(Some);
+        changes.extend(removed.map(|base| ChangedDraft { base, head: None, fields: Vec::new() }));
         changes
     }
+
+    /// The fields that differ between two versions of autoscalers.
+    fn changed_fields(&self, base: &Draft, head: &Draft) -> Vec<ChangedField> {
+        let mut changed = Vec::new();
+        let find = |drafts: &Drafts, name: &HpaName| {
+            let mut hpas = drafts.list.iter().flat_map(|draft| &draft.hpas);
+            hpas.find(|hpa| is_same_name(&hpa.name, name)).cloned()
+        };
+        // A renamed HPA has no counterpart of its name.
+        let renamed = match (base.hpas.as_slice(), head.hpas.as_slice()) {
+            ([before], [after]) => Some((before, after)),
+            _ => None,
+        };
+        let is_new = |hpa: &&ValidHpa| {
+            !head.hpas.iter().any(|other| is_same_name(&other.name, &hpa.name)) && renamed.is_none()
+        };
+        for hpa in head.hpas.iter().chain(base.hpas.iter().filter(is_new)) {
+            let (before, after) = match renamed {
+                Some((before, after)) => (Some(before.clone()), Some(after.clone())),
+                None => (find(&self.base, &hpa.name), find(&self.head, &hpa.name)),
+            };
+            let settings = [&before, &after].map(|it| it.as_ref().map(settings_of));
+            let mut different = Vec::new();
+            match &settings {
+                [Some(before), Some(after)] => differences(before, after, "", &mut different),
+                settings => {
+                    let path = "metadata.name".to_owned();
+                    let [base, head] =
+                        settings.each_ref().map(|it| it.as_ref().map(|it| &it["metadata"]["name"]));
+                    different.push(Difference { path, base, head });
+                }
+            }
+            let object = format!("HPA {}", hpa.name.name);
+            changed.extend(different.into_iter().map(|it| {
+                let path = it.path.replace('[', ".").replace(']', "");
+                let place = after.as_ref().and_then(|hpa| hpa.object.place_of(&path));
+                it.changed(object.clone(), place)
+            }));
+        }
+        let (before, after) = (base.other_fields(), head.other_fields());
+        let mut different = Vec::new();
+        differences(&before, &after, "", &mut different);
+        changed.extend(different.into_iter().map(|it| head.changed_in_target(it)));
+        changed
+    }
+}
+
+/// Returns true if both names are those of the same object. The default namespace can be left out.
+fn is_same_name(one: &HpaName, other: &HpaName) -> bool {
+    let namespace = |name: &HpaName| name.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    one.name == other.name && namespace(one) == namespace(other)
 }
 
 impl Draft {
@@ -149,24 +208,85 @@ impl Draft {
     }
 
     fn shares_autoscaler(&self, other: &Draft) -> bool {
-        let names = other.names();
-        self.kind == other.kind && self.names().iter().any(|name| names.contains(name))
+        let names = other.hpa_names();
+        let is_shared = |name: &HpaName| names.iter().any(|other| is_same_name(name, other));
+        match self.kind {
+            _ if self.kind != other.kind => false,
+            AutoscalerKind::Hpa => self.hpa_names().iter().any(is_shared),
+            AutoscalerKind::Vpa => self.name == other.name,
+        }
     }
 
-    /// The fields of the scenario that come from the target, from a VPA or from the loads.
+    fn is_in(&self, drafts: &[Draft]) -> bool {
+        drafts.iter().any(|draft| self.shares_autoscaler(draft))
+    }
+
+    fn has_target_of(&self, other: &Draft) -> bool {
+        let (one, other_target) = (&self.target, &other.target);
+        self.kind == other.kind
+            && (&one.kind, &one.name) == (&other_target.kind, &other_target.name)
+            && same_namespace(one.namespace.as_ref(), other_target.namespace.as_ref())
+    }
+
+    /// The fields of the scenario that come from the target or from a VPA.
     fn other_fields(&self) -> Value {
-        const OF_HPAS: [&str; 6] = ["apiVersion", "kind", "requirement", "hpa", "hpas", "until"];
-        let fields = self.fields.iter().filter(|(name, _)| !OF_HPAS.contains(&name.as_str()));
-        Value::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+        let mut fields = serde_json::Map::new();
+        for name in ["workload", "vpa"] {
+            fields.extend(self.fields.get(name).map(|value| (name.to_owned(), value.clone())));
+        }
+        if let Some(workload) = fields.get_mut("workload").and_then(Value::as_object_mut) {
+            workload.remove("scaleDownOrder");
+        }
+        // A load is the same in both versions, but not the limit of the pods that have it.
+        let usage = self.fields.get("metrics").and_then(|metrics| metrics.get("resource"));
+        for usage in usage.and_then(Value::as_array).into_iter().flatten() {
+            let name = usage["name"].as_str().unwrap_or_default();
+            let limit = usage.get("limit").cloned();
+            fields.extend(limit.map(|limit| (format!("limits.{name}"), limit)));
+        }
+        Value::Object(fields)
     }
 
-    /// The place of a field of the scenario in the manifest of the target.
-    fn place_in_target(&self, path: &str) -> Option<Place> {
-        let in_manifest = match path {
-            "workload.replicas" => "spec.replicas",
-            _ => "spec.template.spec.containers",
+    /// A difference in the target or in a VPA, with its path and its place in the manifest.
+    fn changed_in_target(&self, difference: Difference<'_>) -> ChangedField {
+        let Difference { path, base, head } = difference;
+        let (base, head) = (base.cloned(), head.cloned());
+        if let Some(path) = path.strip_prefix("vpa.") {
+            let (object, path) = (format!("VPA of {}", self.target), path.to_owned());
+            return ChangedField { object, path, base, head, place: None };
+        }
+        let containers = "spec.template.spec.containers";
+        let (shown, at) = match path.strip_prefix("workload.").unwrap_or(&path) {
+            "replicas" => ("spec.replicas".to_owned(), "spec.replicas".to_owned()),
+            path => match self.path_of_container(path) {
+                Some((shown, at)) => (shown, at),
+                None => (path.to_owned(), containers.to_owned()),
+            },
         };
-        self.target.object.as_ref()?.place_of(in_manifest)
+        let place = self.target.object.as_ref().and_then(|object| object.place_of(&at));
+        ChangedField { object: self.target.to_string(), path: shown, base, head, place }
+    }
+
+    /// The path of a request in the manifest, as shown and with an index, for a path in the
+    /// scenario: `containers[0].requests.cpu`.
+    fn path_of_container(&self, path: &str) -> Option<(String, String)> {
+        let (index, field) = path.strip_prefix("containers[")?.split_once("].")?;
+        let index: usize = index.parse().ok()?;
+        let container = &self.fields.get("workload")?["containers"][index];
+        let name = container["name"].as_str()?;
+        let object = self.target.object.as_ref()?;
+        let all = "spec.template.spec.containers";
+        let is_it = |index: &usize| {
+            let found = object.field(&format!("{all}.{index}.name"));
+            found.is_some_and(|found| found.to_json() == name)
+        };
+        let number = (0..).take_while(|index| object.field(&format!("{all}.{index}")).is_some());
+        let number = number.into_iter().find(is_it)?;
+        let field = match field.split('.').next() {
+            Some("requests" | "limits") => format!("resources.{field}"),
+            _ => field.to_owned(),
+        };
+        Some((format!("{all}[{number}].{field}"), format!("{all}.{number}.{field}")))
     }
 }
 
@@ -177,56 +297,22 @@ impl Object {
     }
 }
 
-/// The fields that differ between two versions of the same autoscalers.
-fn changed_fields(base: &Draft, head: &Draft) -> Vec<ChangedField> {
-    let mut changed = Vec::new();
-    let find = |draft: &Draft, name: &HpaName| {
-        draft.hpas.iter().find(|hpa| hpa.name == *name).map(settings_of)
-    };
-    let is_gone = |hpa: &&ValidHpa| find(head, &hpa.name).is_none();
-    for hpa in head.hpas.iter().chain(base.hpas.iter().filter(is_gone)) {
-        let (before, after) = (find(base, &hpa.name), find(head, &hpa.name));
-        let mut different = Vec::new();
-        match (&before, &after) {
-            (Some(before), Some(after)) => differences(before, after, "", &mut different),
-            (before, after) => {
-                let path = "metadata.name".to_owned();
-                let [base, head] = [before, after].map(|it| it.as_ref().map(|it| &it["name"]));
-                different.push(Difference { path, base, head });
-            }
-        }
-        let object = format!("HPA {}", hpa.name.name);
-        changed.extend(different.into_iter().map(|it| {
-            let place = hpa.object.place_of(&it.path.replace('[', ".").replace(']', ""));
-            it.changed(object.clone(), place)
-        }));
-    }
-    let (before, after) = (base.other_fields(), head.other_fields());
-    let mut different = Vec::new();
-    differences(&before, &after, "", &mut different);
-    changed.extend(different.into_iter().map(|it| {
-        let place = head.place_in_target(&it.path);
-        it.changed(head.target.to_string(), place)
-    }));
-    changed
-}
-
-/// The parts of the manifest of an HPA that its behavior depends on.
+/// The settings of an HPA with defaults, in the form of the newest API version: notation makes no
+/// difference.
 fn settings_of(hpa: &ValidHpa) -> Value {
-    let mut manifest = hpa.hpa.manifest.clone();
-    let Some(fields) = manifest.as_object_mut() else { return manifest };
-    // Old API versions keep newer fields in annotations.
-    let is_setting = |name: &str| name.starts_with("autoscaling.alpha.kubernetes.io/");
-    let annotations = fields.get("metadata").and_then(|it| it.get("annotations")).cloned();
-    let annotations = annotations.and_then(|it| it.as_object().cloned()).unwrap_or_default();
-    let settings: serde_json::Map<String, Value> =
-        annotations.into_iter().filter(|(name, _)| is_setting(name)).collect();
-    fields.remove("metadata");
-    fields.insert("name".to_owned(), Value::from(&*hpa.name.name));
-    if !settings.is_empty() {
-        fields.insert("metadata".to_owned(), serde_json::json!({ "annotations": settings }));
-    }
-    manifest
+    let SingleHpa { name, target, min_replicas, max_replicas, metrics, behavior, .. } = &hpa.hpa;
+    let target = [("kind", &*target.kind), ("name", &*target.name)];
+    let spec = HpaSpec {
+        scale_target_ref: CrossVersionObjectReference::default(),
+        min_replicas: Some(*min_replicas),
+        max_replicas: *max_replicas,
+        metrics: metrics.clone(),
+        behavior: behavior.clone(),
+    };
+    let mut spec = serde_json::to_value(spec).unwrap_or_default();
+    spec["scaleTargetRef"] =
+        target.into_iter().map(|(key, value)| (key, value.to_owned())).collect();
+    serde_json::json!({ "metadata": { "name": &**name }, "spec": spec })
 }
 
 /// A value that differs, in the innermost field.

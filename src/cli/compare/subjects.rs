@@ -203,7 +203,8 @@ fn from_manifests<'s>(
     }
     let others: Vec<&Draft> =
         list.iter().flat_map(|it| &it.settings).map(|(_, draft)| draft).collect();
-    drafts.check_loads(&others).map_err(failure)?;
+    let all = if others.is_empty() { "" } else { ", with any of the settings" };
+    drafts.check_loads(&others, all).map_err(failure)?;
     let is_complete = |draft: &Draft| draft.missing.is_empty();
     let mut left_out = Vec::new();
     if selected.skips_missing() && list.iter().any(|it| is_complete(&it.current)) {

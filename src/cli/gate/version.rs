@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::super::failure::Failure;
-use super::super::manifests::read_manifests;
+use super::super::manifests::{has_manifests, read_manifests};
 use kube_lockstep_manifests::ManifestFile;
 
 /// A version of manifests.
@@ -46,17 +46,19 @@ impl Version {
         let path = Path::new(name);
         let commit = commit(name);
         if !path.exists() {
-            return match commit {
-                Ok(commit) => Ok(Version::Revision { name: name.to_owned(), commit }),
-                Err(why) => {
-                    let what =
-                        format!("{flag} {name}: there is no such file, folder or revision ({why})");
-                    Err(Failure::usage(what).hint(
-                        "a shallow clone has only one revision: `git fetch origin main`, or in \
-                         GitHub Actions `fetch-depth: 0` for actions/checkout",
-                    ))
+            let commit = commit.map_err(|why| {
+                let what = format!("{flag} {name}: there is no such file or folder, and {why}");
+                let failure = Failure::usage(what);
+                let is_shallow = git(["rev-parse", "--is-shallow-repository"]);
+                match is_shallow.is_ok_and(|text| text.starts_with(b"true")) {
+                    true => failure.hint(format!(
+                        "this clone is shallow: fetch {name}, or in GitHub Actions set \
+                         `fetch-depth: 0` for actions/checkout"
+                    )),
+                    false => failure,
                 }
-            };
+            })?;
+            return Ok(Version::Revision { name: name.to_owned(), commit });
         }
         let is_plain = path.components().count() == 1 && !name.contains(['/', '.']);
         if commit.is_ok() && is_plain {
@@ -73,24 +75,28 @@ impl Version {
     /// Reads the manifests at these paths, which are relative to a folder, and for a revision to
     /// the current folder. A file has only its own.
     pub(super) fn read(&self, paths: &[PathBuf], recursive: bool) -> Result<Found, Failure> {
-        let mut found = Found { version: self.to_string(), files: Vec::new(), missing: Vec::new() };
+        let (version, files, missing) = (self.to_string(), Vec::new(), Vec::new());
+        let mut found = Found { version, files, missing };
         match self {
             Version::File(path) => {
                 found.files = read_manifests(std::slice::from_ref(path), false)?;
             }
             Version::Folder(folder) => {
+                let has = |path: &&PathBuf| has_manifests(&joined_path(folder, path), recursive);
                 let (present, missing): (Vec<&PathBuf>, Vec<&PathBuf>) =
-                    paths.iter().partition(|path| folder.join(path).exists());
+                    paths.iter().partition(has);
                 found.missing = missing.into_iter().cloned().collect();
                 let present = present.into_iter().map(|path| joined_path(folder, path));
                 found.files = read_manifests(&present.collect::<Vec<_>>(), recursive)?;
             }
             Version::Revision { name, commit } => {
+                let revision = Revision { name, commit };
                 for path in paths {
-                    match in_revision(name, commit, path, recursive)? {
-                        Some(files) => found.files.extend(files),
-                        None => found.missing.push(path.clone()),
+                    let files = revision.files(path, recursive)?;
+                    if files.is_empty() {
+                        found.missing.push(path.clone());
                     }
+                    found.files.extend(files);
                 }
             }
         }
@@ -111,91 +117,186 @@ fn joined_path(folder: &Path, path: &Path) -> PathBuf {
 /// The commit of a revision.
 fn commit(name: &str) -> Result<String, String> {
     let revision = format!("{name}^{{commit}}");
+    git(["rev-parse", "--git-dir"]).map_err(|why| match why.contains("not a git repository") {
+        true => "this is not a git repository".to_owned(),
+        false => why,
+    })?;
     let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
-    match git(args)? {
-        Some(commit) => Ok(String::from_utf8_lossy(&commit).trim().to_owned()),
-        None => Err("git knows no such revision here".to_owned()),
-    }
+    let commit = git(args).map_err(|_| "git knows no such revision here".to_owned())?;
+    Ok(String::from_utf8_lossy(&commit).trim().to_owned())
 }
 
-/// The manifests at a path in a revision. None: there is nothing at that path.
-fn in_revision(
-    name: &str,
-    commit: &str,
-    path: &Path,
-    recursive: bool,
-) -> Result<Option<Vec<ManifestFile>>, Failure> {
-    if path.is_absolute() {
-        let what = format!("-f {}: a revision has no absolute paths", path.display());
-        return Err(Failure::usage(what).hint("name the path relative to the current folder"));
+/// A revision of the repository of the current folder.
+struct Revision<'v> {
+    name: &'v str,
+    commit: &'v str,
+}
+
+/// An entry of a folder in a revision.
+struct Entry {
+    /// The path from the root of the repository.
+    path: PathBuf,
+    is_link: bool,
+    is_folder: bool,
+}
+
+/// The most symbolic links on a path.
+const MOST_LINKS: usize = 16;
+
+impl Revision<'_> {
+    /// The manifests at a path, which is relative to the current folder. Empty: there are none.
+    fn files(&self, path: &Path, recursive: bool) -> Result<Vec<ManifestFile>, Failure> {
+        let prefix = git(["rev-parse", "--show-prefix"]).map_err(Failure::engine)?;
+        let prefix = String::from_utf8_lossy(&prefix).trim_end_matches(['\n', '\r']).to_owned();
+        let outside = || {
+            let what = format!("-f {}: it is outside of the repository", path.display());
+            Failure::usage(what).hint("name a path in the repository of the current folder")
+        };
+        let from_root = match path.is_absolute() {
+            true => {
+                let root = git(["rev-parse", "--show-toplevel"]).map_err(Failure::engine)?;
+                let root = PathBuf::from(String::from_utf8_lossy(&root).trim_end().to_owned());
+                path.strip_prefix(root).map_err(|_| outside())?.to_owned()
+            }
+            false => Path::new(&prefix).join(path),
+        };
+        let from_root = normalized(&from_root).ok_or_else(outside)?;
+        let Some(found) = self.find(&from_root, MOST_LINKS)? else { return Ok(Vec::new()) };
+        if !found.is_folder {
+            return Ok(vec![self.file(&found.path, path, false)?]);
+        }
+        let mut files = Vec::new();
+        for entry in self.list(&found.path, recursive)? {
+            let extension = entry.path.extension().and_then(OsStr::to_str);
+            if !matches!(extension, Some("yaml" | "yml" | "json")) {
+                continue;
+            }
+            let shown = path.join(entry.path.strip_prefix(&found.path).unwrap_or(&entry.path));
+            let target = match entry.is_link {
+                true => self.find(&entry.path, MOST_LINKS)?.filter(|target| !target.is_folder),
+                false => Some(entry),
+            };
+            if let Some(target) = target {
+                files.push(self.file(&target.path, &shown, true)?);
+            }
+        }
+        Ok(files)
     }
-    let parts = path.components().filter(|part| *part != Component::CurDir);
-    let path = parts.collect::<PathBuf>().display().to_string();
-    // `./` makes it relative to the current folder.
-    let object = match path.starts_with("..") {
-        true => format!("{commit}:{path}"),
-        false => format!("{commit}:./{path}"),
-    };
-    let kind = run(["cat-file", "-t", &object])?;
-    let file = |path: &str, lenient: bool, object: &str| -> Result<ManifestFile, Failure> {
-        let text = run(["cat-file", "blob", object])?.unwrap_or_default();
-        let name = format!("{name}:{path}");
-        let text = String::from_utf8(text)
+
+    /// The entry at a path from the root of the repository. Symbolic links on the path are
+    /// followed. None: there is nothing.
+    fn find(&self, path: &Path, links: usize) -> Result<Option<Entry>, Failure> {
+        let mut at = PathBuf::new();
+        let parts: Vec<Component<'_>> = path.components().collect();
+        for (index, part) in parts.iter().enumerate() {
+            at.push(part);
+            let Some(entry) = self.list_at(&at)? else { return Ok(None) };
+            if entry.is_link {
+                let target = self.blob(&at)?;
+                let target = PathBuf::from(String::from_utf8_lossy(&target).into_owned());
+                let rest: PathBuf = parts[index + 1..].iter().collect();
+                let folder = at.parent().unwrap_or(Path::new(""));
+                let target = normalized(&folder.join(target).join(rest));
+                return match (target, links.checked_sub(1)) {
+                    (Some(target), Some(links)) => self.find(&target, links),
+                    _ => Ok(None),
+                };
+            }
+            if index + 1 == parts.len() {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(Some(Entry { path: at, is_link: false, is_folder: true }))
+    }
+
+    fn list_at(&self, path: &Path) -> Result<Option<Entry>, Failure> {
+        let path = path.display().to_string();
+        let args = ["ls-tree", "-z", "--full-tree", self.commit, "--", &path];
+        let list = git(args).map_err(Failure::engine)?;
+        Ok(String::from_utf8_lossy(&list).split('\0').find_map(|line| Entry::parse("", line)))
+    }
+
+    fn list(&self, folder: &Path, recursive: bool) -> Result<Vec<Entry>, Failure> {
+        let object = format!("{}:{}", self.commit, folder.display());
+        let mut args = vec!["ls-tree", "-z", "--full-tree"];
+        args.extend(recursive.then_some("-r"));
+        args.push(&object);
+        let list = git(args).map_err(Failure::engine)?;
+        let list = String::from_utf8_lossy(&list);
+        let folder = folder.display().to_string();
+        let entries = list.split('\0').filter_map(|line| Entry::parse(&folder, line));
+        Ok(entries.filter(|entry| !entry.is_folder).collect())
+    }
+
+    fn blob(&self, path: &Path) -> Result<Vec<u8>, Failure> {
+        let object = format!("{}:{}", self.commit, path.display());
+        git(["cat-file", "blob", &object]).map_err(Failure::engine)
+    }
+
+    /// Reads a file. `shown`: its path as the user named it.
+    fn file(&self, path: &Path, shown: &Path, lenient: bool) -> Result<ManifestFile, Failure> {
+        let name = format!("{}:{}", self.name, shown.display());
+        let text = String::from_utf8(self.blob(path)?)
             .map_err(|_| Failure::usage(format!("{name}: the file is not UTF-8")))?;
         Ok(ManifestFile { name, text, lenient })
-    };
-    match kind.as_deref().map(<[u8]>::trim_ascii) {
-        Some(b"blob") => Ok(Some(vec![file(&path, false, &object)?])),
-        Some(b"tree") => {
-            let mut args = vec!["ls-tree", "-z", "--full-tree"];
-            args.extend(recursive.then_some("-r"));
-            args.push(&object);
-            let list = run(args)?.unwrap_or_default();
-            let list = String::from_utf8_lossy(&list);
-            let mut files = Vec::new();
-            for entry in list.split('\0').filter_map(Entry::parse) {
-                let whole = Path::new(&path).join(entry.name).display().to_string();
-                files.push(file(&whole, true, entry.object)?);
-            }
-            Ok(Some(files))
-        }
-        _ => Ok(None),
     }
 }
 
-/// A manifest in the listing of a folder.
-struct Entry<'l> {
-    object: &'l str,
-    name: &'l str,
-}
-
-impl<'l> Entry<'l> {
-    /// Reads `100644 blob OBJECT\tNAME`. None: it is no manifest.
-    fn parse(line: &'l str) -> Option<Entry<'l>> {
+impl Entry {
+    /// Reads `100644 blob OBJECT\tNAME`. None: it is neither a file, a link nor a folder.
+    fn parse(folder: &str, line: &str) -> Option<Entry> {
         let (about, name) = line.split_once('\t')?;
-        let mut about = about.split(' ');
-        let (mode, kind, object) = (about.next()?, about.next()?, about.next()?);
-        // A symbolic link has the mode 120000; its content is a path.
-        let is_file = kind == "blob" && mode != "120000";
-        let extension = Path::new(name).extension().and_then(OsStr::to_str);
-        let is_manifest = matches!(extension, Some("yaml" | "yml" | "json"));
-        (is_file && is_manifest).then_some(Entry { object, name })
+        let (mode, rest) = about.split_once(' ')?;
+        let is_folder = rest.starts_with("tree ");
+        let is_known = is_folder || rest.starts_with("blob ");
+        let path = Path::new(folder).join(name);
+        is_known.then_some(Entry { path, is_link: mode == "120000", is_folder })
     }
 }
 
-/// Runs git, like [`git`].
-fn run<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Option<Vec<u8>>, Failure> {
-    git(args).map_err(Failure::engine)
+/// A path without `.` and `..`. None: it leads out of its root.
+fn normalized(path: &Path) -> Option<PathBuf> {
+    let mut normalized = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !normalized.pop() {
+                    return None;
+                }
+            }
+            Component::Normal(name) => normalized.push(name),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(normalized)
 }
 
-/// Runs git. None: it fails.
+/// Runs git.
 ///
 /// # Errors
-/// If it can't be run.
-fn git<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Option<Vec<u8>>, String> {
+/// If it can't be run, or fails: its last message.
+fn git<'a>(args: impl IntoIterator<Item = &'a str>) -> Result<Vec<u8>, String> {
     let args: Vec<&str> = args.into_iter().collect();
-    let mut command = Command::new("git");
-    let output = command.args(&args).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let output = Command::new("git").args(&args).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("git can't be run: {error}"))?;
-    Ok(output.status.success().then_some(output.stdout))
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let last = message.lines().last().unwrap_or("it failed").to_owned();
+    Err(format!("git {}: {last}", args[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_the_root() {
+        let normal = |path: &str| normalized(Path::new(path));
+        assert_eq!(normal("a/./b/../c"), Some("a/c".into()));
+        assert_eq!(normal("a/.."), Some(PathBuf::new()));
+        assert_eq!(normal("a/../.."), None);
+    }
 }

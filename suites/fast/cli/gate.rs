@@ -94,8 +94,10 @@ fn a_changed_request_of_the_target_counts() {
     edit(repository.path(), "deployments.yaml", "cpu: 500m", "cpu: 250m");
     let more = ["--price", "cpu=0.04", "--budget", "cost<=+0%,pod-hours<=+200%"];
     let shown = stdout(&gate(repository.path(), &more).assert().code(0));
-    let field = "Deployment checkout: workload.containers[0].requests.cpu: 500m → 250m";
-    assert!(shown.contains(field), "{shown}");
+    let field =
+        "Deployment checkout: spec.template.spec.containers[0].resources.requests.cpu: 500m → 250m";
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(field), "{shown}");
     assert!(shown.contains("  cost "), "{shown}");
 }
 
@@ -105,8 +107,13 @@ fn added_and_removed_autoscalers_are_listed() {
     let folder = repository.path();
     let path = folder.join("deploy/hpas.yaml");
     let text = fs::read_to_string(&path).expect("a file");
-    let renamed = text.replacen("name: checkout", "name: checkout-2", 1);
+    // It scales another Deployment.
+    let renamed = text.replacen("name: checkout", "name: checkout-2", 2);
     fs::write(&path, renamed).expect("a file");
+    let deployments = folder.join("deploy/deployments.yaml");
+    let text = fs::read_to_string(&deployments).expect("a file");
+    fs::write(&deployments, text.replacen("name: checkout", "name: checkout-2", 1))
+        .expect("a file");
     // Without a load for the new HPA, there is no verdict.
     let error = stderr(&gate(folder, &[]).assert().code(2));
     assert!(error.contains("the manifests lack values"), "{error}");
@@ -116,8 +123,53 @@ fn added_and_removed_autoscalers_are_listed() {
     assert!(shown.contains("HPA shop/checkout-2, added: within budget"), "{shown}");
     assert!(shown.contains("HPA shop/checkout: removed"), "{shown}");
     let shown = stdout(&gate(folder, &load).assert().code(0));
+    assert!(shown.contains("HPA shop/checkout-2, added: not checked"), "{shown}");
     let note = "not checked: missing<=+0: there is nothing to compare with";
     assert!(shown.contains(note), "{shown}");
+}
+
+#[test]
+fn another_type_of_target_is_not_within_budget() {
+    let repository = repository();
+    let (from, to) = (
+        "type: Utilization\n          averageUtilization: 75",
+        "type: AverageValue\n          averageValue: 600m",
+    );
+    edit(repository.path(), "hpas.yaml", from, to);
+    let shown = stdout(&gate(repository.path(), &[]).assert().code(0));
+    assert!(shown.contains("HPA shop/checkout, changed: not checked"), "{shown}");
+    let note = "missing<=+0: the targets of cpu before and after the change can't be compared";
+    assert!(shown.contains(note), "{shown}");
+}
+
+#[test]
+fn paths_lead_through_the_repository_of_the_current_folder() {
+    let repository = repository();
+    let folder = repository.path();
+    fs::create_dir(folder.join("deploy/sub")).expect("a folder");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("deploy", folder.join("link")).expect("a link");
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "--quiet", "--message", "A link"]);
+    edit(folder, "hpas.yaml", "maxReplicas: 30", "maxReplicas: 10");
+    let run = |current: &str, path: &str| {
+        let mut command = kube_lockstep(&["gate", "--base", "main", "-f", path]);
+        command.current_dir(folder.join(current)).args(LOAD);
+        stdout(&command.assert().code(1))
+    };
+    let links: &[(&str, &str)] =
+        if cfg!(unix) { &[(".", "link"), (".", "link/hpas.yaml")] } else { &[] };
+    let whole = folder.join("deploy");
+    let others =
+        [("deploy/sub", ".."), ("deploy", "."), (".", "./deploy/sub/.."), (".", text(&whole))];
+    for (current, path) in others.iter().chain(links) {
+        // Without the Deployment, its replicas must be given.
+        if *path == "link/hpas.yaml" {
+            continue;
+        }
+        let shown = run(current, path);
+        assert!(shown.contains("1 changed, 2 unchanged"), "{current} {path}: {shown}");
+    }
 }
 
 #[test]
@@ -177,13 +229,12 @@ fn mistakes_are_explained() {
         stderr(&command.current_dir(folder).args(arguments).assert().code(2))
     };
     for (arguments, message) in [
-        (&["--base", "nain", "-f", "deploy"][..], "there is no such file, folder or revision"),
-        (&["--base", "nain", "-f", "deploy"], "fetch-depth: 0"),
+        (&["--base", "nain", "-f", "deploy"][..], "git knows no such revision here"),
         (
             &["--base", "main", "-f", "other"],
             "neither main nor the working tree has this file or folder",
         ),
-        (&["--base", "main", "-f", "/deploy"], "a revision has no absolute paths"),
+        (&["--base", "main", "-f", "/deploy"], "it is outside of the repository"),
         (&["--base", "main", "--budget", "mising<=0"], "did you mean `missing`?"),
         (&["-f", "deploy"], "--base <VERSION>"),
         (&["--base", "main", "-f", "deploy", "--capacity", "x"], "expected METRIC=AMOUNT"),

@@ -79,10 +79,10 @@ fn autoscalers_are_added_removed_and_changed_directly_or_through_their_targets()
     let expected = ["a: HPA a: spec.maxReplicas: 5 → 8 (6)", "c added", "b removed"];
     assert_eq!(changes(&base, &head), expected);
     let head = base.replacen("requests: {cpu: 1}", "requests: {cpu: 500m}", 1);
-    let request = "workload.containers[0].requests.cpu: 1 → 500m (22)";
+    let request = "spec.template.spec.containers[0].resources.requests.cpu: 1 → 500m (25)";
     assert_eq!(changes(&base, &head), [format!("a: Deployment a: {request}")]);
     let head = base.replacen("replicas: 2", "replicas: 3", 1);
-    assert_eq!(changes(&base, &head), ["a: Deployment a: workload.replicas: 2 → 3 (17)"]);
+    assert_eq!(changes(&base, &head), ["a: Deployment a: spec.replicas: 2 → 3 (17)"]);
     // What no prediction depends on is not a change.
     assert!(changes(&base, &base.replace("team: a", "team: b")).is_empty());
     let head = base.replace("metadata: {name: a}", "metadata: {name: a, labels: {team: b}}");
@@ -93,8 +93,8 @@ fn autoscalers_are_added_removed_and_changed_directly_or_through_their_targets()
 fn a_removed_field_is_at_the_field_that_contained_it() {
     let base = hpa("a", "a", 5) + &deployment("a", "1");
     let head = base.replace("metrics:", "minReplicas: 2\n  metrics:");
-    assert_eq!(changes(&base, &head), ["a: HPA a: spec.minReplicas: unset → 2 (7)"]);
-    assert_eq!(changes(&head, &base), ["a: HPA a: spec.minReplicas: 2 → unset (4)"]);
+    assert_eq!(changes(&base, &head), ["a: HPA a: spec.minReplicas: 1 → 2 (7)"]);
+    assert_eq!(changes(&head, &base), ["a: HPA a: spec.minReplicas: 2 → 1 (4)"]);
 }
 
 #[test]
@@ -102,11 +102,38 @@ fn hpas_may_move_to_another_target() {
     let base = hpa("a", "a", 5) + &deployment("a", "1") + &hpa("b", "b", 5) + &deployment("b", "1");
     let head = base.replace("name: b}\n  maxReplicas", "name: a}\n  maxReplicas");
     let found = changes(&base, &head);
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("a, b: HPA b: metadata.name: unset → b"), "{found:?}");
-    assert!(found[1].contains("HPA b: spec.scaleTargetRef.name: b → a"), "{found:?}");
+    assert_eq!(found, ["a, b: HPA b: spec.scaleTargetRef.name: b → a (31)"]);
     let back = changes(&head, &base);
-    assert_eq!(back.len(), 2, "{back:?}");
+    let moved = "HPA b: spec.scaleTargetRef.name: a → b (31)";
+    assert_eq!(back[0], format!("a: {moved}"));
+    assert!(back[1].starts_with(&format!("b: {moved}")), "{back:?}");
+}
+
+#[test]
+fn a_renamed_hpa_of_the_same_target_is_the_same() {
+    let base = hpa("a", "web", 5) + &deployment("web", "1");
+    let head = base.replace("metadata: {name: a}", "metadata: {name: b}");
+    assert_eq!(changes(&base, &head), ["b: HPA b: metadata.name: a → b (3)"]);
+    // The default namespace can be left out.
+    let head = base.replace("metadata: {name: a}", "metadata: {name: a, namespace: default}");
+    assert!(changes(&base, &head).is_empty());
+}
+
+#[test]
+fn notation_makes_no_difference() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1");
+    let head = base.replace("  maxReplicas: 5", "  minReplicas: 1\n  maxReplicas: 5");
+    assert!(changes(&base, &head).is_empty());
+    let old = "apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: a}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}
+  maxReplicas: 5
+  targetCPUUtilizationPercentage: 50
+---
+";
+    assert!(changes(&(old.to_owned() + &deployment("a", "1")), &base).is_empty());
 }
 
 #[test]
