@@ -194,6 +194,8 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "scaling-beyond-32-bits",
     "scaling-of-an-unknown-target",
     "scaling-to-zero-on-cpu-alone",
+    "search-with-a-changing-metric",
+    "search-with-an-unknown-metric",
     "seed-beyond-32-bits",
     "seed-that-is-too-large",
     "selector-that-matches-no-pod",

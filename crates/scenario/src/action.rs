@@ -120,6 +120,9 @@ const VPA_ACTIONS: &[&str] = &[
 pub const EVENTS_WITHOUT_VPA: &[&str] = &["metricsSlow", "during", "cacheLag"];
 
 impl TimelineEvent {
+    /// The time of an event that only a search makes happen, at times that it chooses.
+    pub const NEVER: Time = Time(i64::MAX);
+
     pub(crate) const RULES: &'static [FieldRule] = &[
         FieldRule::new(AnHpa, HPA_ACTIONS).hint("remove the event: this action requires an HPA"),
         FieldRule::new(AnHpa, &["during", "hpa", "target"]),

@@ -10,8 +10,9 @@ use super::resolved::{Recorded, RecordedSample, Scenario};
 use super::to_raw;
 use kube_autoscaler_models::content_hash::content_hash;
 
-/// Fields that do not affect a run: texts for users, and conditions that are checked afterwards.
-const NOT_HASHED: [&str; 5] = ["requirement", "upstream", "covers", "releases", "expect"];
+/// Fields that do not affect a run: texts for users, conditions that are checked afterwards, and
+/// the choices of a search.
+const NOT_HASHED: [&str; 6] = ["requirement", "upstream", "covers", "releases", "expect", "search"];
 
 /// Returns 16 hexadecimal digits.
 pub(crate) fn of(scenario: &Scenario) -> String {

@@ -46,6 +46,7 @@ mod releases;
 pub mod resolve;
 pub mod resolved;
 mod schema;
+mod search;
 mod skip_reason;
 mod speed;
 pub mod syntax;

@@ -21,13 +21,14 @@ use super::flag_values::FlagValues;
 use super::hints::CorrectPlace;
 use super::kinds::API_VERSION;
 use super::known_fields::FieldRule;
-use super::known_fields::Requirement::{AVpa, AnHpa, Never, NoHpa};
+use super::known_fields::Requirement::{AVpa, AnHpa, Never, NoHpa, NoVpa};
 use super::manifest::AnyVersion;
 use super::metrics::Metrics;
 use super::other_namespaces::OtherNamespace;
 use super::other_pods::OtherPods;
 use super::podset::PodSet;
 use super::releases::ReleaseRange;
+use super::search::Search;
 use super::text::{Amount, As, ByName, Duration, End};
 use super::vpa::raw::{AnyVpa, RecommenderSettings, UpdaterSettings, VpaReleaseText};
 use super::vpa::{CheckpointManifest, History, VpaReleaseRange};
@@ -130,6 +131,10 @@ pub struct ScenarioFile {
     /// and controllers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<AnyExpectation>,
+    /// What is left open: `kube-lockstep check` searches for choices with which an expectation is
+    /// not met. Other commands ignore it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
 }
 
 impl ScenarioFile {
@@ -153,8 +158,17 @@ impl ScenarioFile {
         ),
         FieldRule::new(
             AnHpa,
-            &["controller", "hpa", "hpas", "otherTargets", "otherPods", "otherNamespaces"],
+            &[
+                "controller",
+                "hpa",
+                "hpas",
+                "otherTargets",
+                "otherPods",
+                "otherNamespaces",
+                "search",
+            ],
         ),
+        FieldRule::new(NoVpa, &["search"]),
     ];
     pub(crate) const PLACES: &'static [CorrectPlace] = &[CorrectPlace {
         place: "at the top of the scenario",

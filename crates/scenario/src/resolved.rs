@@ -27,6 +27,7 @@ pub use super::podset::PodSet;
 pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::recording::Timestamp;
 pub use super::releases::ReleaseRange;
+pub use super::search::{OpenEvents, OpenMetric, OpenValue, Search};
 pub use super::with_vpa::WithVpa;
 pub use super::workload::{
     Container, OtherTarget, PodRules, PodsOfWorkload, ScaleDownOrder, Startup, Termination,
@@ -92,6 +93,8 @@ pub struct Scenario {
     pub vpa: Option<Arc<WithVpa>>,
     /// The expectations.
     pub expect: Vec<Expectation>,
+    /// What is left open for a search. A run ignores it.
+    pub search: Option<Box<Search>>,
     /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.
     pub hash: String,
     /// The line of `hpa` or `hpas` (from 1), for divergences.

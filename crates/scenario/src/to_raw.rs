@@ -66,6 +66,7 @@ fn file(scenario: &Scenario) -> ScenarioFile {
         timeline: scenario.timeline.clone(),
         until: scenario.until,
         expect: scenario.expect.iter().cloned().map(Box::new).map(AnyExpectation::Hpa).collect(),
+        search: scenario.search.as_deref().cloned(),
         ..ScenarioFile::default()
     }
 }

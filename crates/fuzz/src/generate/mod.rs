@@ -118,6 +118,7 @@ fn hpa_scenario(dice: &mut Dice, area: Area, release: Release) -> Scenario {
         notes: Vec::new(),
         manifest_notes: Vec::new(),
         is_of_manifests: false,
+        search: None,
         clock: None,
         workload,
         other_targets,

@@ -13,6 +13,7 @@ mod other_pods;
 mod reach;
 mod recordings;
 mod rolling_update;
+mod search;
 mod served;
 mod target;
 mod timeline;
@@ -129,10 +130,7 @@ struct Input<'f> {
 /// Resolves the part of the HPAs. After problems, the result is absent or incomplete.
 fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let Input { path, file, at, read, .. } = input;
-    require("workload", at, problems);
-    if at.key("workload").is_map() {
-        require("replicas", at.key("workload"), problems);
-    }
+    require_workload(at, problems);
     let releases = file.releases.kubernetes();
     let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
@@ -159,6 +157,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         until: file.until,
     };
     let timeline = timeline::resolve(&context, at.key("timeline"), problems);
+    let search = search::resolve(&context, &metrics, at, problems);
     let expect = expectations(file, known, flags.sync_period, at, problems);
     let mut notes = [plain(known.notes()), recordings.notes(), plain(unit_notes)].concat();
     if let Some(hpas) = hpas.as_mut().filter(|_| metrics_are_sound) {
@@ -192,6 +191,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         observed: Observed::ALL,
         vpa: None,
         expect,
+        search,
         hash: String::new(),
         line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
     })
@@ -262,6 +262,14 @@ fn check_kind(root: &Node) -> Result<(), Diagnostic> {
         }
     }
     Ok(())
+}
+
+/// Adds a problem if the workload or its replicas are missing.
+fn require_workload(at: At<'_>, problems: &mut Problems) {
+    require("workload", at, problems);
+    if at.key("workload").is_map() {
+        require("replicas", at.key("workload"), problems);
+    }
 }
 
 /// Adds a problem if a field is missing that only some scenarios require.

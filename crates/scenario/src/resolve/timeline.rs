@@ -38,6 +38,19 @@ pub(super) fn resolve(
     at: At<'_>,
     problems: &mut Problems,
 ) -> Vec<TimelineEvent> {
+    let mut events = resolve_each(context, at, problems);
+    events.sort_by_key(|event| event.at);
+    check_hpa_exists(&events, at, problems);
+    restarts_are_apart(&events, at, problems);
+    events
+}
+
+/// Resolves events separately, in the order of the file.
+pub(super) fn resolve_each(
+    context: &ResolveContext<'_>,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> Vec<TimelineEvent> {
     let mut events = Vec::new();
     for (index, event) in context.file.timeline.iter().enumerate() {
         if event.action.requires_vpa() {
@@ -60,9 +73,6 @@ pub(super) fn resolve(
         check_action(context, &mut event, at.key(&name), problems);
         events.push(event);
     }
-    events.sort_by_key(|event| event.at);
-    check_hpa_exists(&events, at, problems);
-    restarts_are_apart(&events, at, problems);
     events
 }
 

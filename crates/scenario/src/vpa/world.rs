@@ -34,6 +34,7 @@ impl VpaScenario {
             notes: Vec::new(),
             manifest_notes: Vec::new(),
             is_of_manifests: false,
+            search: None,
             clock: None,
             workload: self.workload(),
             other_targets: Vec::new(),

@@ -67,6 +67,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
         notes: Vec::new(),
         manifest_notes: Vec::new(),
         is_of_manifests: false,
+        search: None,
         clock: None,
         workload: Workload {
             group: "apps".to_owned(),
