@@ -9,6 +9,7 @@
 
 mod amount;
 pub mod recommender;
+mod reconciled;
 mod replicas;
 mod tick;
 mod unmet;
@@ -17,6 +18,7 @@ mod when;
 
 use serde_json::json;
 
+pub use self::reconciled::Reconciled;
 pub use self::tick::{ExternalScale, Moment, ScaleTargets};
 use self::tick::{Tick, fold};
 use self::unmet::Miss;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::api::{Labels, Pod};
 use crate::selector::{Matcher, Selector};
+use crate::state::State;
 
 /// The selectors of all HPAs that the controller knows, by key.
 ///
@@ -46,6 +47,15 @@ impl HpaSelectorStore {
     /// The keys of the registered HPAs, sorted.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
         self.selectors.keys()
+    }
+
+    /// Adds the selectors.
+    pub(crate) fn add_to(&self, state: &mut State) {
+        state.count(self.selectors.len());
+        for (key, selector) in &self.selectors {
+            state.text(key);
+            state.text(selector.as_ref().map_or("", |selector| &selector.text));
+        }
     }
 
     /// Sets the orders in which the next reconciles name HPAs with the same pods, where that is

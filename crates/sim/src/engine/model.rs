@@ -5,6 +5,7 @@
 
 mod caches;
 mod interrupted;
+mod state;
 mod view;
 
 use std::cell::Cell;

@@ -17,10 +17,10 @@ use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
 use super::{ControllerRun, HpaRun, Note, Outcome, Verdict};
 use crate::compare::{Controller, Divergence, KnownDisagreement};
-use crate::engine::model::{self, InterruptedReconcile, Reconciled, Simulation};
+use crate::engine::model::{self, InterruptedReconcile, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
-use crate::expect::{self, ExternalScale, Moment, ScaleTargets};
+use crate::expect::{self, ExternalScale, Moment, Reconciled, ScaleTargets};
 use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
 use crate::world::{Change, ServingChange, World};
 use kube_autoscaler_models::derivation::Derivation;
@@ -94,23 +94,23 @@ pub struct FreeTick {
 
 /// The world and the model, side by side, with their common clock.
 #[derive(Clone)]
-struct HpaLockstep<'a> {
-    scenario: &'a Scenario,
-    world: World,
-    simulation: Simulation,
+pub(super) struct HpaLockstep<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) world: World,
+    pub(super) simulation: Simulation,
     now: Time,
     /// The objects that the first step creates.
-    start: Vec<Change>,
+    pub(super) start: Vec<Change>,
     /// Changes of the HPA or the controller at `now` that are not applied yet. Each change takes
     /// full effect, including its reconciles, before the next one.
-    events: VecDeque<Change>,
+    pub(super) events: VecDeque<Change>,
     /// The events in the middle of reconciles that have not happened yet, by their index.
-    pending: Vec<usize>,
+    pub(super) pending: Vec<usize>,
     /// The events that happened in the middle of reconciles that have not ended.
-    happened: Vec<Happened>,
-    external_scales: Vec<ExternalScale>,
+    pub(super) happened: Vec<Happened>,
+    pub(super) external_scales: Vec<ExternalScale>,
     /// Why the scenario can't run to its end, if it can't.
-    undetermined: Option<RandomOutcome>,
+    pub(super) undetermined: Option<RandomOutcome>,
     /// The scale writes of the first reconciles of the present step: the index of the target and
     /// its new replicas. They are committed, because another reconcile of the same instant read
     /// them.
@@ -127,7 +127,7 @@ struct Overlap {
 }
 
 impl<'a> HpaLockstep<'a> {
-    fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> HpaLockstep<'a> {
+    pub(super) fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> HpaLockstep<'a> {
         HpaLockstep::in_world(World::new(scenario), scenario, rules)
     }
 
@@ -167,7 +167,7 @@ impl<'a> HpaLockstep<'a> {
     /// Changes of the HPA or the controller are applied at their exact time, after a reconcile that
     /// is due at the same instant. Only reconciles read pods and metrics, so their changes are
     /// applied before the clock reaches the instant.
-    fn predict(&mut self) -> Option<Predicted> {
+    pub(super) fn predict(&mut self) -> Option<Predicted> {
         let mut step = self.next_step()?;
         let mut api = Vec::new();
         for change in &step.apply {
@@ -199,7 +199,7 @@ impl<'a> HpaLockstep<'a> {
     }
 
     /// The end of the next step, before its reconciles; `None` at the end of the scenario.
-    fn next_stop(&self) -> Option<Time> {
+    pub(super) fn next_stop(&self) -> Option<Time> {
         if !self.events.is_empty() {
             return Some(self.now);
         }
@@ -287,7 +287,7 @@ impl<'a> HpaLockstep<'a> {
             overlap: None,
         };
         let next = &mut |reconcile: &InterruptedReconcile<'_>| events.next(reconcile);
-        let Reconciled { decision, answers } = self.simulation.sync_while(due, next);
+        let model::Reconciled { decision, answers } = self.simulation.sync_while(due, next);
         api.extend(answers);
         if let Some(index) = events.overlap {
             let event = self.event(index);
@@ -469,7 +469,7 @@ impl<'a> HpaLockstep<'a> {
     /// Applies the writes of an observed tick to the world, unless they were committed when the
     /// next reconcile of the same instant was predicted, and apart from its first requests, which
     /// were applied when something happened in the middle of it.
-    fn apply_observed(&mut self, tick: &Observation, predicted: Option<&Decision>) {
+    pub(super) fn apply_observed(&mut self, tick: &Observation, predicted: Option<&Decision>) {
         let is_as_predicted =
             || predicted.is_some_and(|it| it.observation.requests().eq(tick.requests()));
         let scaled = match self.early.pop_front() {
@@ -485,8 +485,15 @@ impl<'a> HpaLockstep<'a> {
         }
     }
 
+    /// A reconcile that has been applied to the world, for its expectations. `before`: the replicas
+    /// of its target before it.
+    pub(super) fn reconciled<'t>(&'t self, tick: &'t Observation, before: i32) -> Reconciled<'t> {
+        let status = self.simulation.cluster().hpa(&tick.hpa).map(|hpa| &hpa.status);
+        Reconciled::new(tick, before, status)
+    }
+
     /// The target of a tick's HPA.
-    fn target_of(&self, tick: &Observation) -> usize {
+    pub(super) fn target_of(&self, tick: &Observation) -> usize {
         let hpas = &self.scenario.hpas;
         self.simulation.target_of(&tick.hpa).unwrap_or_else(|| {
             let first = hpas.iter().find(|hpa| hpa.name == tick.hpa);

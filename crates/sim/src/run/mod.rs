@@ -12,6 +12,7 @@ mod hpa_with_vpa;
 pub mod in_order;
 pub mod lockstep;
 pub mod merge;
+mod model_run;
 pub mod panic;
 mod pod_decisions;
 pub mod predicted;
@@ -36,6 +37,7 @@ pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, free_run_without_trace, run_one,
     run_watched,
 };
+pub use model_run::{ModelRun, state_scope};
 pub use random::{RandomCause, RandomOutcome};
 pub use recommender::RecommenderRun;
 pub use shard::Shard;

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::change::{
     Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, ScaleTarget,
 };
@@ -180,6 +182,12 @@ impl Cluster {
     /// Gives an HPA a new resource version: it is stored in another form.
     pub fn touch_hpa(&mut self, name: &str) {
         self.hpas.touch(name);
+    }
+
+    /// The labels and annotations of an HPA.
+    #[must_use]
+    pub(crate) fn hpa_metadata(&self, name: &str) -> &Value {
+        self.hpas.metadata(name)
     }
 
     /// All HPAs, sorted by name.

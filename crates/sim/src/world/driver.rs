@@ -7,7 +7,7 @@ use super::change::Change;
 use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
 use super::seen_pods::SeenPods;
-use super::simulation::{ServingChange, WorldSimulation};
+use super::simulation::{ScheduledEvent, ServingChange, WorldSimulation};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::updater::Updater;
 use kube_autoscaler_models::vpa::{ScriptStep, Start, Write};
@@ -22,6 +22,8 @@ pub struct World {
     /// HPA events and restarts by time.
     api: Arc<[(Time, ApiEvent)]>,
     next_api: usize,
+    /// The events of the timeline that were chosen to happen at a time, by their indices.
+    pub(super) chosen_api: Vec<(Time, usize)>,
     /// The cluster as the recommender of the VPA sees it, if there is a VPA.
     view: Option<RecommenderView>,
     /// Changes that the recommender has seen, and the HPA controller has not.
@@ -51,6 +53,7 @@ impl World {
             publisher: Publisher::new(scenario),
             api: first.chain(later).collect(),
             next_api: 0,
+            chosen_api: Vec::new(),
             view: None,
             early: Vec::new(),
         };
@@ -80,7 +83,29 @@ impl World {
     #[must_use]
     pub fn next_api_event(&self, after: Time) -> Option<Time> {
         let next = self.api.partition_point(|(at, _)| *at <= after);
-        self.api.get(next).map(|(at, _)| *at)
+        let next = self.api.get(next).map(|(at, _)| *at);
+        let chosen = self.chosen_api.iter().map(|(at, _)| *at).filter(|at| *at > after);
+        chosen.chain(next).min()
+    }
+
+    /// The times of the HPA events and restarts that are still to come.
+    pub(super) fn remaining_api_events(&self) -> impl Iterator<Item = Time> {
+        self.api[self.next_api..].iter().map(|(at, _)| *at)
+    }
+
+    /// Lets an event of the timeline, by its index, also happen at this time, after the timeline's
+    /// other events of that time. The time must not have passed.
+    pub fn begin_at(&mut self, at: Time, index: usize) {
+        if self.simulation.scenario.timeline[index].action.is_api_event() {
+            self.chosen_api.push((at, index));
+        } else {
+            self.simulation.schedule.push(at, ScheduledEvent::Begin(index));
+        }
+    }
+
+    /// Continues with other values of the metrics. The scenarios must not differ otherwise.
+    pub fn continue_with(&mut self, scenario: &Arc<Scenario>) {
+        self.simulation.scenario = scenario.clone();
     }
 
     /// The time of the next event of the world: an action begins or ends, or a pod changes.
@@ -216,6 +241,10 @@ impl World {
             });
             self.next_api += 1;
         }
+        let chosen = self.chosen_api.extract_if(.., |(begin, _)| *begin <= at);
+        changes.extend(
+            chosen.filter_map(|(_, index)| api_change(scenario, &scenario.timeline[index])),
+        );
         changes
     }
 

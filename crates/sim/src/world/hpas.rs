@@ -58,6 +58,11 @@ impl Hpas {
         self.stored.get_mut(name)
     }
 
+    /// The labels and annotations of an HPA.
+    pub(super) fn metadata(&self, name: &str) -> &Value {
+        self.metadata.get(name).unwrap_or(&Value::Null)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Hpa> {
         self.stored.values()
     }

@@ -24,6 +24,7 @@ mod rollout;
 mod seen_pods;
 mod signal;
 mod simulation;
+mod state;
 #[cfg(test)]
 mod tests;
 mod update;

@@ -8,6 +8,7 @@
 //!
 //! Upstream: pkg/controller/deployment/rolling.go and sync.go, and its util/deployment_util.go.
 
+use kube_autoscaler_models::state::State;
 use kube_lockstep_scenario::resolved::{Share, Surge};
 
 /// The pods of one revision: a ReplicaSet.
@@ -71,6 +72,26 @@ impl Rollout {
     ) -> Self {
         replica_sets.push(ReplicaSet { revision, desired: 0 });
         Rollout { replica_sets, surge, replicas }
+    }
+
+    /// Adds everything that its future depends on. Revisions are relative to the newest one.
+    pub(super) fn add_to(&self, state: &mut State) {
+        let Rollout { replica_sets, surge, replicas } = self;
+        let newest = replica_sets.last().map_or(0, |set| set.revision);
+        state.count(replica_sets.len());
+        for ReplicaSet { revision, desired } in replica_sets {
+            state.number(newest - revision);
+            state.count(*desired);
+        }
+        for share in [surge.max_surge, surge.max_unavailable] {
+            let (kind, amount) = match share {
+                Share::Pods(pods) => (0, pods),
+                Share::Percent(percent) => (1, percent),
+            };
+            state.number(kind);
+            state.number(amount);
+        }
+        state.count(*replicas);
     }
 
     /// Returns true if only the newest revision has pods, and it has all replicas.

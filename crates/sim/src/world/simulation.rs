@@ -40,7 +40,7 @@ pub(super) struct WorldSimulation {
     pub replicas: Vec<i32>,
     /// The pods, by ordinal.
     pub pods: BTreeMap<u32, SimPod>,
-    next_ordinal: u32,
+    pub(super) next_ordinal: u32,
     pub templates: Templates,
     /// The rolling update in progress.
     pub update: Option<Update>,
@@ -106,20 +106,20 @@ impl Templates {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
     /// Scheduled events, apart from the timeline.
-    queue: BinaryHeap<Reverse<(Time, ScheduledEvent)>>,
+    pub(super) queue: BinaryHeap<Reverse<(Time, ScheduledEvent)>>,
     /// Index of the next event of the timeline.
-    next_event: usize,
+    pub(super) next_event: usize,
     /// Indices of the timeline events in effect that do not act on single pods, in the timeline's
     /// order.
     pub(super) disturbances: Vec<usize>,
     /// Indices of the timeline events in effect that also hold new pods.
-    holding_new_pods: Vec<usize>,
+    pub(super) holding_new_pods: Vec<usize>,
     /// Indices of the timeline events whose actions matched no existing pod.
     unmatched: Vec<usize>,
 }
 
 impl Schedule {
-    fn push(&mut self, at: Time, event: ScheduledEvent) {
+    pub(super) fn push(&mut self, at: Time, event: ScheduledEvent) {
         self.queue.push(Reverse((at, event)));
     }
 
@@ -128,9 +128,13 @@ impl Schedule {
     }
 }
 
-/// An event that results from an earlier one, instead of the timeline directly.
+/// An event that results from an earlier one, or that a search chose, instead of the timeline
+/// directly.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum ScheduledEvent {
+pub(super) enum ScheduledEvent {
+    /// A chosen event of the timeline. It precedes the others of its time, as if the timeline had
+    /// it there.
+    Begin(usize),
     Start(u32),
     Warm(u32),
     Reports(u32),
@@ -459,6 +463,10 @@ impl WorldSimulation {
                 }
                 self.schedule.queue.pop();
                 match due {
+                    ScheduledEvent::Begin(index) => {
+                        let scenario = self.scenario.clone();
+                        self.begin(index, &scenario.timeline[index]);
+                    }
                     ScheduledEvent::Start(ordinal) => self.start(ordinal),
                     ScheduledEvent::Warm(ordinal) => self.change(ordinal, |pod| pod.warm = true),
                     ScheduledEvent::Reports(ordinal) => {

@@ -3,6 +3,7 @@
 mod blocked;
 mod durations;
 mod own_metrics;
+mod state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -35,14 +35,14 @@ struct NormalizationArg<'a> {
 
 /// The rules of one direction. The API server sets the defaults; upstream panics on an HPA without
 /// defaults, which has no policies here.
-struct Direction<'a> {
-    window: Span,
+pub(super) struct Direction<'a> {
+    pub(super) window: Span,
     select: SelectPolicy,
     policies: &'a [ScalingPolicy],
 }
 
 impl<'a> Direction<'a> {
-    fn new(rules: Option<&'a ScalingRules>, default_window: i32) -> Direction<'a> {
+    pub(super) fn new(rules: Option<&'a ScalingRules>, default_window: i32) -> Direction<'a> {
         let window = rules.and_then(|rules| rules.stabilization_window_seconds);
         Direction {
             window: Span::from_secs(i64::from(window.unwrap_or(default_window))),
@@ -232,7 +232,7 @@ fn mark_scale_events_outdated(
 }
 
 /// Upstream: horizontal.go, getLongestPolicyPeriod
-fn get_longest_policy_period(scaling_rules: Option<&ScalingRules>) -> i32 {
+pub(super) fn get_longest_policy_period(scaling_rules: Option<&ScalingRules>) -> i32 {
     let policies = scaling_rules.and_then(|rules| rules.policies.as_deref()).unwrap_or_default();
     policies.iter().map(|policy| policy.period_seconds).max().unwrap_or(0).max(0)
 }

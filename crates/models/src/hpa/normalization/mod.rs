@@ -1,9 +1,11 @@
 //! The step from a proposal to the desired replicas: windows, policies and limits.
 
 mod behavior;
+mod state;
 mod without_behavior;
 
 pub use behavior::policy_limit;
+pub(crate) use state::{add_memory, add_whole_memory};
 
 use super::memory::{Memory, TimestampedRecommendation, TimestampedScaleEvent};
 use super::reconcile::Reconcile;

@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::state::State;
 use crate::time::{Span, Time};
 
 /// The work queue.
@@ -286,6 +287,29 @@ impl WorkQueue {
         if let Some(start) = self.workers_start.take() {
             self.ready.iter_mut().for_each(|ready| ready.at = start.max(ready.at));
         }
+    }
+
+    /// Adds the keys and their times. The counters have no effect on the controller.
+    pub(crate) fn add_to(&self, state: &mut State) {
+        let WorkQueue { waiting, ready, held, processing, workers_start, .. } = self;
+        state.count(waiting.len());
+        for (at, key) in waiting {
+            state.time(*at);
+            state.text(key);
+        }
+        state.count(ready.len());
+        for Ready { at, added: _, key, again } in ready {
+            state.time(*at);
+            state.text(key);
+            state.optional_time(*again);
+        }
+        state.count(*held);
+        state.count(processing.len());
+        for (key, added) in processing {
+            state.text(key);
+            state.optional_time(*added);
+        }
+        state.optional_time(*workers_start);
     }
 
     /// Makes all keys ready that are due.
