@@ -5,6 +5,7 @@
 
 mod args;
 mod bisect;
+mod check;
 mod cluster;
 mod compare;
 mod completions;
@@ -108,6 +109,14 @@ enum Command {
     /// setting is also checked in runs with different noise (`--runs`) and with other start-up
     /// times. The upstream controller confirms it, if it can run on this machine.
     Tune(tune::Args),
+    /// Search for choices with which an expectation is not met
+    ///
+    /// A scenario with `search` leaves things open: values of metrics at each tick, events, or the
+    /// initial replicas. The model tries all choices, the shortest runs first, and merges runs that
+    /// have reached the same state. The result is the shortest counterexample as an ordinary
+    /// scenario, which the upstream controller confirms if it can run on this machine; or a proof
+    /// that the expectations are met with all choices.
+    Check(check::Args),
     /// Check what a change of manifests does to autoscalers, against a budget
     ///
     /// Finds the autoscalers that a change adds, removes or alters, directly or through their
@@ -227,6 +236,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Upgrade(args) => upgrade::run(&args),
         Command::Lint(args) => lint::run(&args),

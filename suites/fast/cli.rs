@@ -1,6 +1,7 @@
 //! The command line: exit codes, output streams, and the reference in the docs.
 
 mod building;
+mod check;
 mod compare;
 mod controller_flags;
 mod engines;

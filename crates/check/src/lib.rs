@@ -1,0 +1,13 @@
+//! The search for behaviors of autoscalers: all choices that a scenario leaves open, on the model
+//! alone. Without I/O.
+
+mod check;
+mod choices;
+mod search;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{Check, Checked, Counterexample, Made, Outcome, STATES};
+pub use search::Progress;

@@ -1,0 +1,275 @@
+//! `kube-lockstep check`.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::args::{BuildArgs, Format, OneRelease, Source};
+use super::failure::Failure;
+use super::fixtures::Fixtures;
+use super::output::{PreparationLog, columns, show, unless_closed};
+use super::reports::ReportFile;
+use super::upstreams::why_not_live;
+use super::{exit, interrupt};
+use kube_lockstep::{Check, Checked, Outcome};
+use kube_lockstep_check::{Counterexample, STATES};
+use kube_lockstep_engines::source::EngineSource;
+use kube_lockstep_report::json;
+use kube_lockstep_report::terminal::CountBar;
+use kube_lockstep_report::{counted, wrapped};
+use kube_lockstep_scenario::{Scenario, to_yaml};
+use kube_lockstep_sim::run::{Preparation, Verdict, run_one};
+
+const HELP: &str = "\
+Exit codes:
+  0    all expectations are met, with all choices
+  1    an expectation is not met with some choices
+  2    an invalid command line or scenario, or a scenario without `search`
+  3    no result: there are too many states, or upstream leaves an outcome to chance; or an output
+       can't be written
+  4    nothing to search: no scenarios
+  130  interrupted (Ctrl-C); the result is that of the choices so far";
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub(super) struct Args {
+    /// Scenarios with `search`: files, folders, globs, or ids of fixtures
+    #[arg(value_name = "FILE", required = true)]
+    names: Vec<String>,
+    #[command(flatten)]
+    release: OneRelease,
+    /// The largest number of different states
+    #[arg(long, value_name = "N", default_value_t = STATES as u32)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    states: u32,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Also write the counterexample as a scenario, for `run` and `predict`. Requires one scenario
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Do not run the counterexample on the upstream controller
+    #[arg(long)]
+    no_confirm: bool,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    source: Source,
+}
+
+/// The result for one scenario, as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'c> {
+    scenario: &'c str,
+    release: &'c str,
+    #[serde(flatten)]
+    checked: &'c Checked,
+    /// True if the upstream controller does not meet the expectation, either. Absent: it was not
+    /// run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed: Option<bool>,
+    /// The reason if it was not confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_confirmed: Option<&'c str>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let selected = fixtures.select(&args.names)?;
+    let scenarios = selected.iter().map(|fixture| fixture.parse());
+    let scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    if args.output.is_some() && scenarios.len() > 1 {
+        let what = format!("--output requires one scenario, found {}", scenarios.len());
+        return Err(Failure::usage(what).into());
+    }
+    let output = args.output.as_deref().map(|it| ReportFile::open("--output", it));
+    let mut output = output.transpose()?;
+    let stop = CancellationToken::new();
+    let message = "interrupted: printing the result of the choices so far; interrupt again to stop \
+                   at once";
+    let ending = interrupt::Ending::listen(&stop, message)?;
+    let mut code = exit::CONFORMS;
+    for (index, scenario) in scenarios.iter().enumerate() {
+        if stop.is_cancelled() {
+            break;
+        }
+        if index > 0 && args.format == Format::Text {
+            show("\n")?;
+        }
+        code = match (code, check_one(args, scenario, &stop, output.as_mut())?) {
+            // A counterexample is certain, whatever the other searches could not try.
+            (exit::DIVERGES, _) | (_, exit::DIVERGES) => exit::DIVERGES,
+            (one, other) => one.max(other),
+        };
+    }
+    ending.end_by_signal();
+    Ok(code)
+}
+
+/// Searches one scenario. Returns the exit code.
+fn check_one(
+    args: &Args,
+    scenario: &Arc<Scenario>,
+    stop: &CancellationToken,
+    output: Option<&mut ReportFile>,
+) -> anyhow::Result<u8> {
+    let states = args.states as usize;
+    let check = Check::new(scenario.clone()).release(args.release.release).states(states);
+    let checked = {
+        let bar = io::stderr().is_terminal().then(|| CountBar::new(states, "states"));
+        check.run_watched(&mut |progress| {
+            bar.iter().for_each(|bar| bar.set(progress.states));
+            !stop.is_cancelled()
+        })
+    };
+    let checked = checked.map_err(|why| Failure::usage(format!("{}: {why}", scenario.path)))?;
+    let found = checked.counterexample.as_ref();
+    if let (Some(found), Some(file)) = (found, output) {
+        file.write_all(to_yaml(&found.scenario, None).as_bytes())?;
+    }
+    let confirmed = match found {
+        Some(found) if !args.no_confirm && !stop.is_cancelled() => confirm(args, found, stop)?,
+        _ => Confirmed::NotRun,
+    };
+    match args.format {
+        Format::Text => {
+            show(&format!("{}\n", scenario.path))?;
+            show(&text(&checked, args))?;
+            show(&confirmed.text())?;
+        }
+        Format::Json => {
+            let release = args.release.release.to_string();
+            let (confirmed, not_confirmed) = match &confirmed {
+                Confirmed::NotRun => (None, None),
+                Confirmed::Unavailable(why) => (None, Some(&**why)),
+                Confirmed::Yes { .. } => (Some(true), None),
+                Confirmed::No(why) => (Some(false), Some(&**why)),
+            };
+            let (scenario, release) = (&*scenario.id, &*release);
+            let line = Line { scenario, release, checked: &checked, confirmed, not_confirmed };
+            unless_closed(json::line(&mut io::stdout(), &line))?;
+        }
+    }
+    Ok(match checked.outcome {
+        Outcome::Counterexample => exit::DIVERGES,
+        Outcome::Holds | Outcome::AlwaysHolds if checked.random == 0 => exit::CONFORMS,
+        _ => exit::ENGINE,
+    })
+}
+
+/// The result, for people.
+fn text(checked: &Checked, args: &Args) -> String {
+    let Checked { outcome, reached, states, steps, widest, random, why_random, .. } = checked;
+    let mut text = String::new();
+    let add = |text: &mut String, indent: &str, line: &str| {
+        text.push_str(&wrapped(indent, line, columns()))
+    };
+    if let Some(found) = &checked.counterexample {
+        let line = found.line;
+        add(
+            &mut text,
+            "",
+            &format!("the expectation on line {line} is not met with these choices:"),
+        );
+        for made in &found.choices {
+            text.push_str(&format!("    t={}  {}\n", made.at, made.what));
+        }
+        add(&mut text, "  ", &found.what);
+        if args.output.is_none() {
+            add(
+                &mut text,
+                "",
+                "no run is shorter; --output FILE writes it as a scenario, for `run`",
+            );
+        }
+    }
+    add(
+        &mut text,
+        "",
+        &match outcome {
+            Outcome::Counterexample => format!("searched: all choices before t={reached}"),
+            Outcome::Holds => {
+                format!("all expectations are met, with all choices up to the end, t={reached}")
+            }
+            Outcome::AlwaysHolds => format!(
+                "all expectations are met, with all choices, however long the scenario lasts: from \
+                 t={reached} on, no new state can be reached"
+            ),
+            Outcome::TooManyStates => format!(
+                "no result: there are more than {states} states; all expectations are met with all \
+                 choices before t={reached}",
+                states = args.states
+            ),
+            Outcome::Interrupted => format!(
+                "no result: interrupted; all expectations are met with all choices before \
+                 t={reached}"
+            ),
+        },
+    );
+    let (states, steps) = (counted(*states, "state"), counted(*steps as usize, "step"));
+    add(&mut text, "", &format!("size: {states}, at most {widest} at one time; {steps}"));
+    if let Some(why) = why_random {
+        let runs = counted(*random, "step");
+        add(&mut text, "", &format!("{runs} could not be finished, for example because {why}"));
+    }
+    text
+}
+
+/// Whether the upstream controller does not meet the expectation, either.
+enum Confirmed {
+    /// It was not asked.
+    NotRun,
+    /// It can't run here, for this reason.
+    Unavailable(String),
+    /// It does not, in this number of reconciles.
+    Yes { release: String, ticks: usize },
+    /// It differs from the model.
+    No(String),
+}
+
+impl Confirmed {
+    fn text(&self) -> String {
+        let text = match self {
+            Confirmed::NotRun => return String::new(),
+            Confirmed::Yes { release, ticks } => format!(
+                "confirmed: the upstream controller of {release} does what the model predicts, in \
+                 {}",
+                counted(*ticks, "reconcile")
+            ),
+            Confirmed::Unavailable(why) | Confirmed::No(why) => format!("not confirmed: {why}"),
+        };
+        wrapped("", &text, columns())
+    }
+}
+
+/// Runs a counterexample on the upstream controller.
+fn confirm(
+    args: &Args,
+    found: &Counterexample,
+    stop: &CancellationToken,
+) -> Result<Confirmed, Failure> {
+    let release = args.release.release;
+    let mut preparing = PreparationLog::default();
+    let mut progress = |it: Preparation| preparing.log(&it);
+    let limits = args.build.limits(stop);
+    let factory = match EngineSource::Upstream.prepare(release, &limits, &mut progress) {
+        Ok(factory) => factory,
+        Err(error) => return Ok(Confirmed::Unavailable(why_not_live(error, release))),
+    };
+    let mut engine = factory.make();
+    let outcome = run_one(&found.scenario, &mut *engine, &[]);
+    Ok(match outcome.verdict {
+        Verdict::Unmet => Confirmed::Yes { release: release.to_string(), ticks: outcome.ticks },
+        Verdict::Skipped { why } => Confirmed::Unavailable(why.to_string()),
+        Verdict::Inconclusive { why, .. } => Confirmed::Unavailable(why),
+        Verdict::Conforms | Verdict::Diverges(_) => Confirmed::No(format!(
+            "the upstream controller of {release} differs from the model; write the scenario with \
+             --output and run it"
+        )),
+    })
+}
