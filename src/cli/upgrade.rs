@@ -41,7 +41,7 @@ Exit codes:
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(mut_arg("filename", |it| it.required(true)))]
 pub(super) struct Args {
     /// The release before the upgrade
@@ -50,7 +50,8 @@ pub(super) struct Args {
     /// The release after the upgrade
     #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
     to: Release,
-    /// The number of ticks to predict for each HPA [default: 1000000, but fewer if there are more
+    /// The number of ticks to predict for each HPA, on both releases and after each change between
+    /// them together [default: 1000000, but fewer if there are more
     /// than ten HPAs: 10000000 in all, and at least 40000 each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ticks: Option<u64>,
@@ -66,7 +67,7 @@ pub(super) struct Args {
     /// Also write a page with the timelines of the examples on both releases
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Also write the scenario of each example to this folder, for `run` and `diff`
+    /// Also write the scenario of each example to this folder, for `predict` and `explain`
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     /// Do not run the examples on the upstream controllers
@@ -137,17 +138,22 @@ impl Args {
         stop: &CancellationToken,
     ) -> Vec<Subject> {
         let searched: Vec<usize> =
-            (0..drafts.len()).filter(|index| notes[*index].refused.is_none()).collect();
+            (0..drafts.len()).filter(|index| notes[*index].refused.is_empty()).collect();
         let to_search: Vec<(Arc<Scenario>, bool)> = searched
             .iter()
             .map(|index| (scenarios[*index].clone(), drafts[*index].missing.is_empty()))
             .collect();
         let is_shown = io::stderr().is_terminal();
         let bar = is_shown.then(|| CountBar::new(to_search.len(), "HPAs"));
-        let results = upgrade.search_all(&to_search, workers(self.jobs), &mut |progress| {
-            bar.iter().for_each(|bar| bar.set(progress.done));
-            !stop.is_cancelled()
-        });
+        let results = upgrade.search_all(
+            &to_search,
+            workers(self.jobs),
+            &mut |progress| {
+                bar.iter().for_each(|bar| bar.set(progress.done));
+                !stop.is_cancelled()
+            },
+            &|| stop.is_cancelled(),
+        );
         let mut results: BTreeMap<usize, Searched> = searched
             .into_iter()
             .zip(results)
@@ -157,7 +163,7 @@ impl Args {
             names: draft.names(),
             file: draft.file.clone(),
             line: draft.line,
-            known: (notes.refused.is_some() || notes.is_stopped).then_some(Effect::Replicas),
+            known: (notes.is_refused_once || notes.is_stopped).then_some(Effect::Replicas),
             notes: notes.refused.into_iter().chain(notes.others).collect(),
             searched: results.remove(&index),
         };
@@ -179,7 +185,8 @@ impl Args {
                 Ok(factory) => factories.push((release, factory)),
                 Err(error) => {
                     let why = why_not_live(error, release);
-                    tell(&format!("note: the examples are not confirmed: {why}\n"));
+                    let text = format!("Not confirmed by upstream controllers: {why}");
+                    groups.iter_mut().for_each(|group| group.confirmed = Some(text.clone()));
                     return true;
                 }
             }
@@ -219,16 +226,23 @@ fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
     let of = |release| check(manifests, &lint::Options::of(release), RULES);
     let before = of(upgrade.from);
     let is_new = |finding: &Finding| {
-        let key = |it: &Finding| (it.rule.id, it.object.clone(), it.diagnostic.what.clone());
-        !before.iter().any(|other| key(other) == key(finding))
+        // The same finding can name its release.
+        let key = |it: &Finding, release: Release| {
+            let what = it.diagnostic.what.replace(&release.to_string(), "RELEASE");
+            (it.rule.id, it.object.clone(), what)
+        };
+        let own = key(finding, upgrade.to);
+        !before.iter().any(|other| key(other, upgrade.from) == own)
     };
     of(upgrade.to).into_iter().filter(is_new).collect()
 }
 
 /// What is known of an HPA on both releases without a search.
 struct Notes {
-    /// Why a release rejects it.
-    refused: Option<String>,
+    /// Why releases reject it.
+    refused: Vec<String>,
+    /// True if one of the releases rejects it, and the other one does not.
+    is_refused_once: bool,
     /// Fields that have no effect on one of the releases, and the like.
     others: Vec<String>,
     /// True if the newer release stops it.
@@ -236,9 +250,15 @@ struct Notes {
 }
 
 impl Notes {
-    fn new(draft: &Draft, scenario: &Scenario, findings: &[Finding], upgrade: &Upgrade) -> Notes {
+    fn new(
+        draft: &Draft,
+        scenario: &Arc<Scenario>,
+        findings: &[Finding],
+        upgrade: &Upgrade,
+    ) -> Notes {
         let releases = [upgrade.from, upgrade.to];
-        let refused = releases.into_iter().find_map(|it| scenario.unsupported_on(it));
+        let refused = upgrade.rejections(scenario);
+        let is_refused_once = refused[0].is_some() != refused[1].is_some();
         let of = |release: Release| {
             let notes = scenario.assumptions_on(release).into_iter();
             // The same note on the other release is no difference.
@@ -251,6 +271,11 @@ impl Notes {
             notes.map(|(_, note)| note.clone()).collect()
         };
         let mut others = [only(&from, &to), only(&to, &from)].concat();
+        let removed = draft.removed_versions(upgrade.from, upgrade.to);
+        others.extend(removed.iter().map(|version| {
+            format!("{} no longer serves {version}: apply the HPA as autoscaling/v2", upgrade.to)
+        }));
+        let is_refused_once = is_refused_once || !removed.is_empty();
         let names = draft.hpa_names();
         let has = |ObjectName { namespace, name, .. }: &ObjectName| {
             names.contains(&HpaName { namespace: namespace.clone(), name: name.clone() })
@@ -259,7 +284,8 @@ impl Notes {
         let own: Vec<&Finding> = findings.iter().filter(is_own).collect();
         others.extend(own.iter().map(|it| format!("on {}, {}", upgrade.to, it.diagnostic.what)));
         let is_stopped = own.iter().any(|it| it.rule.level == Level::Error);
-        Notes { refused: refused.map(|why| why.to_string()), others, is_stopped }
+        let refused = refused.into_iter().flatten().collect();
+        Notes { refused, is_refused_once, others, is_stopped }
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Loads {
     /// The tree of the scenario.
     tree: Value,
     /// The targets of the metrics, by name.
-    targets: BTreeMap<String, MetricTarget>,
+    targets: BTreeMap<String, Vec<MetricTarget>>,
     /// The request of a pod for a resource in milli-units, or that of one of its containers.
     requests: BTreeMap<(Option<String>, String), i64>,
     /// The tolerances, in thousandths.
@@ -46,8 +46,12 @@ impl Loads {
     #[must_use]
     pub fn new(scenario: &Scenario) -> Loads {
         let specs = || scenario.hpas.iter().map(|hpa| &hpa.spec);
-        let targets = specs().flat_map(|spec| &spec.metrics);
-        let targets = targets.filter_map(|it| Some((it.name()?.to_owned(), target(it)?.clone())));
+        let mut targets: BTreeMap<String, Vec<MetricTarget>> = BTreeMap::new();
+        for metric in specs().flat_map(|spec| &spec.metrics) {
+            if let (Some(name), Some(target)) = (metric.name(), target(metric)) {
+                targets.entry(name.to_owned()).or_default().push(target.clone());
+            }
+        }
         let thousandths = |tolerance: f64| (tolerance * 1000.0).round() as i64;
         let mut tolerances = vec![thousandths(scenario.flags.tolerance)];
         let mut windows = vec![20];
@@ -70,7 +74,7 @@ impl Loads {
         replicas.iter_mut().for_each(|it| *it = (*it).clamp(1, most));
         Loads {
             tree: scenario::to_tree(scenario),
-            targets: targets.collect(),
+            targets,
             requests: requests(scenario),
             tolerances,
             replicas,
@@ -127,19 +131,31 @@ impl Loads {
         tree
     }
 
-    /// Returns true if generated parts, or smaller ones, have an entry for each metric.
+    /// Returns true if generated parts, or smaller ones, have all series of all metrics.
     #[must_use]
     pub fn has_all_metrics(&self, generated: &Value) -> bool {
-        let count = |tree: &Value| -> usize {
+        let series = |tree: &Value| -> Vec<[Value; 3]> {
             let kinds = tree["metrics"].as_object().into_iter().flatten();
-            kinds.filter_map(|(_, entries)| entries.as_array()).map(Vec::len).sum()
+            let entries = kinds.filter_map(|(_, entries)| entries.as_array()).flatten();
+            let of = |entry: &Value, series: &Value| {
+                [entry["name"].clone(), entry["labels"].clone(), series["labels"].clone()]
+            };
+            let series = entries.flat_map(|entry| match entry["series"].as_array() {
+                Some(all) => all.iter().map(|series| of(entry, series)).collect(),
+                None => vec![of(entry, &Value::Null)],
+            });
+            series.collect()
         };
-        count(generated) == count(&self.tree)
+        series(generated) == series(&self.tree)
     }
 
     fn set_load(&self, dice: &mut Dice, entry: &mut Value, replicas: i32, ticks: i64) {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
-        let Some(target) = self.targets.get(&name) else { return };
+        let Some(targets) = self.targets.get(&name) else { return };
+        let target = match targets.as_slice() {
+            [only] => only,
+            several => &several[dice.below(several.len() as u64) as usize],
+        };
         let Some(fields) = entry.as_object_mut() else { return };
         let is_total = fields.contains_key("value") || fields.contains_key("series");
         let about = |container: Option<&String>| Amounts {
@@ -206,7 +222,8 @@ impl Loads {
     fn event(&self, dice: &mut Dice, ticks: i64) -> Value {
         let at = self.time_of(dice.between(0, ticks - 1));
         let pods = if dice.percent(50) { "all" } else { "0" };
-        let metric = self.targets.keys().next().map_or("cpu", String::as_str);
+        let names: Vec<&String> = self.targets.keys().collect();
+        let metric = if names.is_empty() { "cpu" } else { dice.pick(&names) };
         let missing = match metric {
             "cpu" | "memory" => json!({ "resourceMissing": { "pods": pods, "resource": metric } }),
             _ => json!({ "metricEmpty": metric }),

@@ -106,6 +106,11 @@ impl Object {
         self.text(&["kind"])
     }
 
+    /// The API version, such as `autoscaling/v2`.
+    pub(crate) fn api_version(&self) -> String {
+        self.text(&["apiVersion"])
+    }
+
     /// The API group; empty for core.
     pub(crate) fn group(&self) -> String {
         let version = self.text(&["apiVersion"]);

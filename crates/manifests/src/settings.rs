@@ -12,9 +12,10 @@ use super::objects::Object;
 use super::select::among;
 use super::{Draft, DraftError, Drafts};
 use kube_autoscaler_models::api::MetricSpec;
+use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::diagnostic::Diagnostic;
-use kube_lockstep_scenario::resolve::Reader;
+use kube_lockstep_scenario::resolve::{Reader, is_removed};
 use kube_lockstep_scenario::syntax::Syntax;
 use kube_lockstep_scenario::yaml;
 
@@ -30,6 +31,15 @@ impl Draft {
     pub fn hpas(&self) -> Value {
         let manifests = self.hpas.iter().map(|hpa| hpa.hpa.manifest.clone());
         json!({ "hpas": manifests.collect::<Value>() })
+    }
+
+    /// The API versions of the HPAs that a release serves, and a later one does not.
+    #[must_use]
+    pub fn removed_versions(&self, from: Release, to: Release) -> Vec<String> {
+        let versions = self.hpas.iter().map(|hpa| hpa.object.api_version());
+        let mut removed: Vec<String> = versions.filter(|it| is_removed(it, from, to)).collect();
+        removed.dedup();
+        removed
     }
 
     /// The end of the scenario.

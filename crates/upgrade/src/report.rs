@@ -256,8 +256,8 @@ impl Report<'_> {
         let scenarios: u64 = searched().map(|it| it.scenarios).sum();
         let ticks: u64 = searched().map(|it| it.ticks).sum();
         format!(
-            "Searched {} generated loads with events in {} ticks, with the seed {}; a difference \
-             that none of them shows is not found",
+            "Searched {} generated loads, about a third of them with events, in {} ticks, with the \
+             seed {}. A difference that none of these loads shows is not found.",
             thousands(scenarios as usize),
             thousands(ticks as usize),
             self.upgrade.seed

@@ -13,7 +13,7 @@ use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::FieldPath;
 use kube_lockstep_sim::run::change::{Changed, difference};
 use kube_lockstep_sim::run::in_order::in_order;
-use kube_lockstep_sim::run::{FreeRun, free_run_by};
+use kube_lockstep_sim::run::{FreeRun, free_run, free_run_by};
 
 /// The search for the differences between two releases.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +104,31 @@ struct Step {
     moves_first_reconcile: bool,
 }
 
+impl Step {
+    /// What differs between predictions without and with the change, and when.
+    fn effect(&self, before: &FreeRun, after: &FreeRun) -> Option<(Effect, Time)> {
+        let (found, at) = effect(before, after)?;
+        let is_first_reconcile = self.moves_first_reconcile && found == Effect::Replicas;
+        Some((if is_first_reconcile { Effect::FirstReconcile } else { found }, at))
+    }
+}
+
+impl Searched {
+    /// Adds a change, if it is new or has a larger effect than before.
+    fn add(&mut self, row: usize, effect: Effect, generated: Option<&Value>) {
+        match self.differences.iter_mut().find(|it| it.row == row) {
+            Some(known) if known.effect >= effect => {}
+            Some(known) => (known.effect, known.generated) = (effect, generated.cloned()),
+            None => self.differences.push(Difference {
+                row,
+                effect,
+                is_on_given_load: generated.is_none(),
+                generated: generated.cloned(),
+            }),
+        }
+    }
+}
+
 impl Upgrade {
     /// Searches several scenarios, on a number of threads. `goes_on` is called after each; if it
     /// returns false, the search ends. Scenarios that are not searched have no result.
@@ -113,10 +138,13 @@ impl Upgrade {
         subjects: &[(Arc<Scenario>, bool)],
         jobs: usize,
         goes_on: &mut dyn FnMut(Progress) -> bool,
+        is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Vec<Option<Searched>> {
         let mut results = vec![None; subjects.len()];
         let search = |(): &mut (), index: usize| {
-            subjects.get(index).map(|(scenario, has_load)| self.search(scenario, *has_load))
+            subjects
+                .get(index)
+                .map(|(scenario, has_load)| self.search(scenario, *has_load, is_stopped))
         };
         in_order(jobs.min(subjects.len()), &|| (), &search, &mut |index, searched| {
             results[index] = Some(searched);
@@ -126,16 +154,22 @@ impl Upgrade {
     }
 
     /// Searches for the changes that affect a scenario: on its own load, if that is given, and on
-    /// generated loads.
+    /// generated loads, until `is_stopped` returns true.
     #[must_use]
-    pub fn search(&self, scenario: &Arc<Scenario>, has_load: bool) -> Searched {
+    pub fn search(
+        &self,
+        scenario: &Arc<Scenario>,
+        has_load: bool,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Searched {
         let mut searched = Searched::default();
         if has_load {
             self.try_scenario(scenario, None, &mut searched);
         }
         let loads = Loads::new(scenario);
         let mut index = 0;
-        while searched.ticks < self.ticks && index < self.ticks {
+        // Scenarios may have no ticks at all.
+        while searched.ticks < self.ticks && index < self.ticks / 10 + 100 && !is_stopped() {
             let generated = loads.generate(self.seed, index);
             index += 1;
             let Some(scenario) = read(&loads.with(&generated)) else { continue };
@@ -156,36 +190,40 @@ impl Upgrade {
         let run = |rules: Rules| free_run_by(scenario, rules, "");
         let oldest = run(Rules::of(self.from));
         let mut before = oldest.clone();
-        let mut effects: Vec<(usize, Effect)> = Vec::new();
+        let mut effects: Vec<(Step, Effect)> = Vec::new();
         searched.ticks += oldest.ticks.len() as u64;
         for step in self.steps() {
             let after = run(step.rules);
             searched.ticks += after.ticks.len() as u64;
-            let found = effect(&before, &after).map(|(effect, _)| match effect {
-                Effect::Replicas if step.moves_first_reconcile => Effect::FirstReconcile,
-                effect => effect,
-            });
-            effects.extend(found.map(|effect| (step.row, effect)));
+            let found = step.effect(&before, &after);
+            effects.extend(found.map(|(effect, _)| (step, effect)));
             before = after;
         }
-        // A change that a later one reverts has no effect.
         let Some((visible, _)) = effect(&oldest, &before) else { return };
-        for (row, effect) in effects {
-            let effect = effect.min(visible);
-            let known = searched.differences.iter_mut().find(|it| it.row == row);
-            match known {
-                Some(known) if known.effect >= effect => {}
-                Some(known) => {
-                    (known.effect, known.generated) = (effect, generated.cloned());
-                }
-                None => searched.differences.push(Difference {
-                    row,
-                    effect,
-                    is_on_given_load: generated.is_none(),
-                    generated: generated.cloned(),
-                }),
-            }
+        // A change that a later one reverts or replaces has no effect of its own. If none has, the
+        // changes count that had one when they were added.
+        let matters = |(step, _): &(Step, Effect)| {
+            let is_known = searched.differences.iter().any(|it| it.row == step.row);
+            is_known || step.effect(&run(self.without(step.row)), &before).is_some()
+        };
+        let own: Vec<(Step, Effect)> = effects.iter().copied().filter(matters).collect();
+        for (step, effect) in if own.is_empty() { effects } else { own } {
+            searched.add(step.row, effect.min(visible), generated);
         }
+    }
+
+    /// The rules of the newer release without a change.
+    fn without(&self, row: usize) -> Rules {
+        Rules::without(row, CHANGES.iter().take_while(|it| it.since <= self.to).count())
+    }
+
+    /// Why each release rejects a scenario, if it does: the older one first.
+    #[must_use]
+    pub fn rejections(&self, scenario: &Arc<Scenario>) -> [Option<String>; 2] {
+        [self.from, self.to].map(|release| {
+            let unsupported = scenario.unsupported_on(release).map(|why| why.to_string());
+            unsupported.or_else(|| free_run(scenario, release).refused())
+        })
     }
 
     /// The rules after each change between the releases that changes them.
@@ -205,14 +243,14 @@ impl Upgrade {
     pub fn example(&self, scenario: &Arc<Scenario>, found: &Difference) -> Option<Example> {
         let id = format!("{}-{}", found.change().since, found.row);
         let rules = [found.row, found.row + 1].map(Rules::after);
-        let releases = [self.from, self.to].map(Rules::of);
+        let step = self.steps().find(|step| step.row == found.row)?;
         let shows = |scenario: &Arc<Scenario>| -> Option<Time> {
-            let of = |rules: [Rules; 2]| {
-                let [before, after] = rules.map(|rules| free_run_by(scenario, rules, ""));
-                effect(&before, &after).filter(|(effect, _)| *effect >= found.effect)
-            };
-            let (_, at) = of(rules)?;
-            of(releases).map(|_| at)
+            let run = |rules: Rules| free_run_by(scenario, rules, "");
+            let (own, at) = step.effect(&run(rules[0]), &run(rules[1]))?;
+            let newest = run(Rules::of(self.to));
+            let (visible, _) = effect(&run(Rules::of(self.from)), &newest)?;
+            // A smaller scenario must not show more, or less.
+            (own.min(visible) == found.effect).then_some(at)
         };
         let loads = Loads::new(scenario);
         let Scenario { path, line, .. } = &**scenario;
@@ -231,6 +269,8 @@ impl Upgrade {
             }
         };
         let requirement = format!("{}.", found.change().what);
+        let mut tree = tree;
+        tree["requirement"] = requirement.clone().into();
         let scenario =
             Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
         let [before, after] = rules.map(|rules| free_run_by(&scenario, rules, ""));

@@ -43,7 +43,7 @@ fn upgrade(from: &str, to: &str) -> Upgrade {
 
 /// The changes that a search finds, each with its effect.
 fn found(text: &str, from: &str, to: &str) -> Vec<(&'static str, Effect)> {
-    let searched = upgrade(from, to).search(&parsed(text), false);
+    let searched = upgrade(from, to).search(&parsed(text), false, &|| false);
     searched.differences.iter().map(|it| (it.change().what, it.effect)).collect()
 }
 
@@ -83,7 +83,7 @@ fn two_hpas_of_the_same_pods_differ_in_1_26() {
 #[test]
 fn an_example_is_small_and_shows_the_difference() {
     let (scenario, upgrade) = (parsed(PLAIN), upgrade("1.32", "1.36"));
-    let searched = upgrade.search(&scenario, false);
+    let searched = upgrade.search(&scenario, false, &|| false);
     let of = |it: &&Difference| it.change().what == TOLERANCE;
     let difference = searched.differences.iter().find(of).expect("the difference");
     let example = upgrade.example(&scenario, difference).expect("an example");
@@ -109,13 +109,13 @@ fn an_example_is_small_and_shows_the_difference() {
 fn a_given_load_is_replayed() {
     let at_the_edge = parsed(&PLAIN.replace("perPod: 400m", "perPod: 440m"));
     let upgrade = Upgrade { ticks: 1, ..upgrade("1.32", "1.33") };
-    let searched = upgrade.search(&at_the_edge, true);
+    let searched = upgrade.search(&at_the_edge, true, &|| false);
     let of = |it: &&Difference| it.change().what == TOLERANCE;
     let difference = searched.differences.iter().find(of).expect("the difference");
     assert!(difference.is_on_given_load);
     let example = upgrade.example(&at_the_edge, difference).expect("an example");
-    assert_eq!(example.tree, scenario::to_tree(&at_the_edge));
-    let elsewhere = upgrade.search(&parsed(PLAIN), true);
+    assert_eq!(example.tree["metrics"], scenario::to_tree(&at_the_edge)["metrics"]);
+    let elsewhere = upgrade.search(&parsed(PLAIN), true, &|| false);
     assert!(elsewhere.differences.iter().all(|it| !it.is_on_given_load));
 }
 
@@ -128,13 +128,32 @@ fn the_result_depends_on_the_seed_and_not_on_the_jobs() {
         .collect();
     let upgrade = Upgrade { ticks: 3000, ..upgrade("1.32", "1.36") };
     let text = |jobs: usize, upgrade: Upgrade| {
-        let results = upgrade.search_all(&subjects, jobs, &mut |_| true);
+        let results = upgrade.search_all(&subjects, jobs, &mut |_| true, &|| false);
         results.into_iter().flatten().map(|it| format!("{it:?}")).collect::<Vec<_>>()
     };
     assert_eq!(text(1, upgrade).len(), 4);
     assert_eq!(text(1, upgrade), text(3, upgrade));
     assert_ne!(text(1, upgrade), text(1, Upgrade { seed: 1, ..upgrade }));
     // If the search ends early, the other scenarios have no result.
-    let results = upgrade.search_all(&subjects, 1, &mut |progress| progress.done < 2);
+    let results = upgrade.search_all(&subjects, 1, &mut |progress| progress.done < 2, &|| false);
     assert_eq!(results.iter().filter(|it| it.is_some()).count(), 2);
+}
+
+#[test]
+fn changes_that_later_ones_revert_are_not_found() {
+    let all = found(PLAIN, "1.6", "1.9");
+    // 1.7 let the doubling limit take precedence over maxReplicas, and 1.8 ended that.
+    let reverted = "if the doubling limit applies, maxReplicas does not";
+    assert!(all.iter().all(|(what, _)| *what != reverted), "{all:?}");
+}
+
+#[test]
+fn metrics_of_the_same_name_have_their_own_boundaries() {
+    let container = "
+      - type: ContainerResource
+        containerResource:
+          {name: cpu, container: app, target: {type: Utilization, averageUtilization: 95}}";
+    let both = PLAIN.replace("Utilization: 80}}", &format!("Utilization: 50}}}}{container}"));
+    let all = found(&both, "1.32", "1.36");
+    assert!(all.contains(&(TOLERANCE, Effect::Replicas)), "{all:?}");
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use super::{json, kube_lockstep, stderr, stdout, text};
 
 const SHOP: [&str; 6] = ["upgrade", "-f", "examples/shop", "--no-confirm", "--ticks", "8000"];
@@ -36,23 +38,19 @@ spec:
     one("front") + &one("back")
 }
 
+/// One HPA with its Deployment.
+fn one_hpa() -> String {
+    let all = overlapping();
+    let (first, _) = all.split_once("metadata: {name: back}").expect("two Deployments");
+    first.rsplit_once("---").expect("several objects").0.to_owned()
+}
+
 #[test]
 fn hpas_are_grouped_by_the_changes_that_affect_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let (page, saved) = (folder.path().join("page.html"), folder.path().join("examples"));
     let manifest = folder.path().join("plain.yaml");
-    fs::write(
-        &manifest,
-        overlapping()
-            .replace("app: web", "app: own")
-            .split_once("metadata: {name: back}")
-            .expect("two")
-            .0
-            .rsplit_once("---")
-            .expect("objects")
-            .0,
-    )
-    .expect("a file");
+    fs::write(&manifest, one_hpa()).expect("a file");
     let arguments = ["--from", "1.32", "--to", "1.37", "-f", text(&manifest), "--ticks", "20000"];
     let files = ["--html", text(&page), "--save", text(&saved)];
     let mut command = kube_lockstep(&["upgrade", "--no-confirm"]);
@@ -98,6 +96,44 @@ fn an_hpa_that_a_release_does_not_support_is_named() {
     let shown = stdout(&kube_lockstep(&SHOP).args(releases).assert().code(1));
     assert!(shown.contains("shop/checkout: "), "{shown}");
     assert!(shown.contains("`behavior`"), "{shown}");
+}
+
+#[test]
+fn an_api_version_that_is_no_longer_served_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("old.yaml");
+    fs::write(&manifest, one_hpa().replace("autoscaling/v2", "autoscaling/v2beta2"))
+        .expect("a file");
+    let run = |from: &str, to: &str| {
+        let releases = ["--from", from, "--to", to, "-f", text(&manifest), "--ticks", "2000"];
+        kube_lockstep(&["upgrade", "--no-confirm"]).args(releases).assert()
+    };
+    let shown = stdout(&run("1.25", "1.26").code(1));
+    let note = "front: 1.26 no longer serves autoscaling/v2beta2: apply the HPA as autoscaling/v2";
+    assert!(shown.contains(note), "{shown}");
+    assert!(!stdout(&run("1.26", "1.27").code(0)).contains("no longer serves"));
+}
+
+#[test]
+fn an_hpa_that_both_releases_reject_is_no_difference() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("zero.yaml");
+    let (cpu, queue) = (
+        "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}",
+        "{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 30}}}",
+    );
+    let text_of_hpa = one_hpa().replace("  maxReplicas", "  minReplicas: 0\n  maxReplicas");
+    fs::write(&manifest, text_of_hpa.replace(cpu, queue)).expect("a file");
+    let run = |from: &str, to: &str| {
+        let releases = ["--from", from, "--to", to, "-f", text(&manifest), "--ticks", "2000"];
+        let mut command = kube_lockstep(&["upgrade", "--no-confirm", "--format=json"]);
+        json(&command.args(releases).assert())
+    };
+    let lines = run("1.32", "1.36");
+    assert_eq!((&lines[0]["effect"], &lines[0]["ticks"]), (&Value::Null, &Value::Null));
+    assert!(lines[0]["notes"][0].as_str().expect("a note").contains("minReplicas"), "{}", lines[0]);
+    // From 1.37 on, the feature gate is on by default.
+    assert_eq!(run("1.36", "1.37")[0]["effect"], "replicas");
 }
 
 #[test]

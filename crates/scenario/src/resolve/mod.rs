@@ -33,7 +33,7 @@ pub use self::recordings::recorded_length;
 use self::timeline::ResolveContext;
 pub use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod};
 pub(crate) use self::versions::not_yet_served;
-pub use self::versions::served;
+pub use self::versions::{is_removed, served};
 pub use self::vpa::{SingleVpa, single_vpa};
 use super::autoscalers::Autoscalers;
 use super::decode::{self, Decoded};

@@ -35,8 +35,10 @@ const ADDED: [(&str, Release); 3] = [
 ];
 
 /// The release since which each version is no longer served.
-const REMOVED: [(&str, &str); 2] =
-    [("autoscaling/v2beta1", "1.25"), ("autoscaling/v2beta2", "1.26")];
+const REMOVED: [(&str, Release); 2] = [
+    ("autoscaling/v2beta1", Release { minor: 25 }),
+    ("autoscaling/v2beta2", Release { minor: 26 }),
+];
 
 /// A manifest as its types represent it.
 pub(super) struct Shaped {
@@ -92,6 +94,13 @@ pub(super) fn shape(at: At<'_>, problems: &mut Problems) -> Option<Shaped> {
 pub(crate) fn not_yet_served(version: &str, release: Release) -> Option<Release> {
     let added = ADDED.iter().find(|(added, _)| *added == version);
     added.map(|(_, since)| *since).filter(|since| release < *since)
+}
+
+/// Returns true if a version is served until after `from`, and no longer by `to`.
+#[must_use]
+pub fn is_removed(version: &str, from: Release, to: Release) -> bool {
+    let removed = REMOVED.iter().find(|(removed, _)| *removed == version);
+    removed.is_some_and(|(_, since)| from < *since && to >= *since)
 }
 
 /// Adds a hint for fields that another version has.
