@@ -8,20 +8,19 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, Format, OneRelease, Source};
+use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::output::{PreparationLog, columns, show, unless_closed};
+use super::output::{columns, show, unless_closed};
 use super::reports::ReportFile;
-use super::upstreams::why_not_live;
 use super::{exit, interrupt};
 use kube_lockstep::{Check, Checked, Outcome};
 use kube_lockstep_check::{Counterexample, STATES};
-use kube_lockstep_engines::source::EngineSource;
 use kube_lockstep_report::json;
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_report::{counted, wrapped};
 use kube_lockstep_scenario::{Scenario, to_yaml};
-use kube_lockstep_sim::run::{Preparation, Verdict, run_one};
+use kube_lockstep_sim::run::Verdict;
 
 const HELP: &str = "\
 Exit codes:
@@ -133,7 +132,7 @@ fn check_one(
         file.write_all(to_yaml(&found.scenario, None).as_bytes())?;
     }
     let confirmed = match found {
-        Some(found) if !args.no_confirm && !stop.is_cancelled() => confirm(args, found, stop)?,
+        Some(found) if !args.no_confirm && !stop.is_cancelled() => confirm(args, found, stop),
         _ => Confirmed::NotRun,
     };
     match args.format {
@@ -144,12 +143,7 @@ fn check_one(
         }
         Format::Json => {
             let release = args.release.release.to_string();
-            let (confirmed, not_confirmed) = match &confirmed {
-                Confirmed::NotRun => (None, None),
-                Confirmed::Unavailable(why) => (None, Some(&**why)),
-                Confirmed::Yes { .. } => (Some(true), None),
-                Confirmed::No(why) => (Some(false), Some(&**why)),
-            };
+            let (confirmed, not_confirmed) = confirmed.as_json();
             let (scenario, release) = (&*scenario.id, &*release);
             let line = Line { scenario, release, checked: &checked, confirmed, not_confirmed };
             unless_closed(json::line(&mut io::stdout(), &line))?;
@@ -220,56 +214,11 @@ fn text(checked: &Checked, args: &Args) -> String {
     text
 }
 
-/// Whether the upstream controller does not meet the expectation, either.
-enum Confirmed {
-    /// It was not asked.
-    NotRun,
-    /// It can't run here, for this reason.
-    Unavailable(String),
-    /// It does not, in this number of reconciles.
-    Yes { release: String, ticks: usize },
-    /// It differs from the model.
-    No(String),
-}
-
-impl Confirmed {
-    fn text(&self) -> String {
-        let text = match self {
-            Confirmed::NotRun => return String::new(),
-            Confirmed::Yes { release, ticks } => format!(
-                "confirmed: the upstream controller of {release} does what the model predicts, in \
-                 {}",
-                counted(*ticks, "reconcile")
-            ),
-            Confirmed::Unavailable(why) | Confirmed::No(why) => format!("not confirmed: {why}"),
-        };
-        wrapped("", &text, columns())
-    }
-}
-
 /// Runs a counterexample on the upstream controller.
-fn confirm(
-    args: &Args,
-    found: &Counterexample,
-    stop: &CancellationToken,
-) -> Result<Confirmed, Failure> {
-    let release = args.release.release;
-    let mut preparing = PreparationLog::default();
-    let mut progress = |it: Preparation| preparing.log(&it);
-    let limits = args.build.limits(stop);
-    let factory = match EngineSource::Upstream.prepare(release, &limits, &mut progress) {
-        Ok(factory) => factory,
-        Err(error) => return Ok(Confirmed::Unavailable(why_not_live(error, release))),
-    };
-    let mut engine = factory.make();
-    let outcome = run_one(&found.scenario, &mut *engine, &[]);
-    Ok(match outcome.verdict {
-        Verdict::Unmet => Confirmed::Yes { release: release.to_string(), ticks: outcome.ticks },
-        Verdict::Skipped { why } => Confirmed::Unavailable(why.to_string()),
-        Verdict::Inconclusive { why, .. } => Confirmed::Unavailable(why),
-        Verdict::Conforms | Verdict::Diverges(_) => Confirmed::No(format!(
-            "the upstream controller of {release} differs from the model; write the scenario with \
-             --output and run it"
-        )),
-    })
+fn confirm(args: &Args, found: &Counterexample, stop: &CancellationToken) -> Confirmed {
+    let wording = Wording { solution: "write the scenario with --output and run it", subject: "" };
+    match UpstreamController::prepare(args.release.release, &args.build, stop) {
+        Ok(upstream) => upstream.confirm(&found.scenario, &Verdict::Unmet, wording),
+        Err(why) => Confirmed::Unavailable(why),
+    }
 }

@@ -9,6 +9,7 @@ mod check;
 mod cluster;
 mod compare;
 mod completions;
+mod confirmation;
 mod controller_flags;
 mod diff;
 mod diff_vpa;

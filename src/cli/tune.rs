@@ -10,15 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, Format, OneRelease, Source, workers};
 use super::compare::without_noise;
+use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
 use super::manifests::{self, FoundScenarios, HpaArgs, ManifestArgs, check_flags};
-use super::output::{PreparationLog, columns, most_columns, show, tell, unless_closed};
+use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
-use super::upstreams::why_not_live;
 use super::{exit, interrupt};
 use kube_lockstep::{Setting, Tune, Tuned};
-use kube_lockstep_engines::source::EngineSource;
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::capacity::Capacity;
 use kube_lockstep_report::comparison::{Column, ComparisonRow, Reference, SettingName};
@@ -28,7 +27,7 @@ use kube_lockstep_report::outcome::note_line;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_scenario::{Scenario, tree_to_yaml, with_noise_of_run};
-use kube_lockstep_sim::run::{Preparation, Verdict, free_run, run_one};
+use kube_lockstep_sim::run::{Verdict, free_run};
 use kube_lockstep_tune::{Subject, Vary, Width};
 
 const HELP: &str = "\
@@ -192,12 +191,7 @@ struct Line<'t> {
 
 impl<'t> Line<'t> {
     fn new(subject: &Subject<'t>, tuned: &'t Tuned, confirmed: &'t Confirmed) -> Line<'t> {
-        let (confirmed, not_confirmed) = match confirmed {
-            Confirmed::NotRun => (None, None),
-            Confirmed::Unavailable(why) => (None, Some(&**why)),
-            Confirmed::Yes { .. } => (Some(true), None),
-            Confirmed::No(why) => (Some(false), Some(&**why)),
-        };
+        let (confirmed, not_confirmed) = confirmed.as_json();
         let Subject { namespace, hpa, release } = *subject;
         Line { namespace, hpa, release, tuned, confirmed, not_confirmed }
     }
@@ -321,7 +315,10 @@ fn tune_one(
             }
             let width = Width { columns: columns(), most: most_columns() };
             show(&tuned.text(&subject, width))?;
-            show(&confirmed.text())?;
+            let text = confirmed.text();
+            if !text.is_empty() {
+                show(&format!("\n{text}"))?;
+            }
         }
         Format::Json => {
             unless_closed(json::line(&mut io::stdout(), &Line::new(&subject, &tuned, &confirmed)))?;
@@ -406,34 +403,6 @@ fn add_to_page(
     Ok(())
 }
 
-/// Whether the upstream controller makes the decisions that the model predicts.
-enum Confirmed {
-    /// It was not asked.
-    NotRun,
-    /// It can't run here, for this reason.
-    Unavailable(String),
-    /// It does, in this number of reconciles.
-    Yes { release: String, ticks: usize },
-    /// It does not, for this reason.
-    No(String),
-}
-
-impl Confirmed {
-    fn text(&self) -> String {
-        let text = match self {
-            Confirmed::NotRun => return String::new(),
-            Confirmed::Unavailable(why) => format!("not confirmed: {why}"),
-            Confirmed::Yes { release, ticks } => format!(
-                "confirmed: with the best setting, the upstream controller of {release} does what \
-                 the model predicts, in {}",
-                kube_lockstep_report::counted(*ticks, "reconcile")
-            ),
-            Confirmed::No(why) => format!("not confirmed: {why}"),
-        };
-        format!("\n{}", kube_lockstep_report::wrapped("", &text, columns()))
-    }
-}
-
 /// Runs the best setting on the upstream controller, if it differs from the current one.
 fn confirm(
     args: &Args,
@@ -448,22 +417,12 @@ fn confirm(
     }
     let release = args.release.release;
     let scenario = tune.scenario_with(best).map_err(Failure::usage)?;
-    let mut preparing = PreparationLog::default();
-    let mut progress = |it: Preparation| preparing.log(&it);
-    let limits = args.build.limits(stop);
-    let factory = match EngineSource::Upstream.prepare(release, &limits, &mut progress) {
-        Ok(factory) => factory,
-        Err(error) => return Ok(Confirmed::Unavailable(why_not_live(error, release))),
+    let wording = Wording {
+        subject: "with the best setting, ",
+        solution: "write the scenario with `init` and run it",
     };
-    let mut engine = factory.make();
-    let outcome = run_one(&scenario, &mut *engine, &[]);
-    Ok(match outcome.verdict {
-        Verdict::Conforms => Confirmed::Yes { release: release.to_string(), ticks: outcome.ticks },
-        Verdict::Skipped { why } => Confirmed::Unavailable(why.to_string()),
-        Verdict::Inconclusive { why, .. } => Confirmed::Unavailable(why),
-        _ => Confirmed::No(format!(
-            "with the best setting, the upstream controller of {release} differs from the model; \
-             write the scenario with `init` and run it"
-        )),
+    Ok(match UpstreamController::prepare(release, &args.build, stop) {
+        Ok(upstream) => upstream.confirm(&scenario, &Verdict::Conforms, wording),
+        Err(why) => Confirmed::Unavailable(why),
     })
 }

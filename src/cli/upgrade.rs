@@ -9,17 +9,16 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, WithMarkdown as Output, release, workers};
+use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::diff::in_order;
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
 use super::interrupt;
 use super::manifests::{self, HpaArgs, ManifestArgs};
-use super::output::{PreparationLog, columns, show, tell, unless_closed};
+use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
-use super::upstreams::why_not_live;
 use kube_autoscaler_models::rules::Release;
-use kube_lockstep_engines::source::{EngineFactory, EngineSource};
 use kube_lockstep_lint as lint;
 use kube_lockstep_lint::{Finding, Level, ObjectName, RULES, check};
 use kube_lockstep_manifests::{Draft, HpaName, Manifests};
@@ -27,7 +26,7 @@ use kube_lockstep_report::change::Between;
 use kube_lockstep_report::html::{self, ScenarioChange};
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_scenario::{Scenario, tree_to_yaml};
-use kube_lockstep_sim::run::{Preparation, Verdict, run_one};
+use kube_lockstep_sim::run::Verdict;
 use kube_lockstep_upgrade::{Effect, Format, Group, Report, Searched, Subject, Upgrade};
 
 const HELP: &str = "\
@@ -176,34 +175,33 @@ impl Args {
         if self.no_confirm || groups.is_empty() {
             return true;
         }
-        let mut preparing = PreparationLog::default();
-        let mut factories: Vec<(Release, EngineFactory)> = Vec::new();
-        for release in [self.from, self.to] {
-            let mut progress = |it: Preparation| preparing.log(&it);
-            let limits = self.build.limits(stop);
-            match EngineSource::Upstream.prepare(release, &limits, &mut progress) {
-                Ok(factory) => factories.push((release, factory)),
-                Err(error) => {
-                    let why = why_not_live(error, release);
-                    let text = format!("Not confirmed by upstream controllers: {why}");
-                    groups.iter_mut().for_each(|group| group.confirmed = Some(text.clone()));
-                    return true;
-                }
+        let prepare = |release| {
+            let controller = UpstreamController::prepare(release, &self.build, stop)?;
+            Ok((release, controller))
+        };
+        let releases = [self.from, self.to].into_iter();
+        let upstream = match releases.map(prepare).collect::<Result<Vec<_>, String>>() {
+            Ok(upstream) => upstream,
+            Err(why) => {
+                let text = format!("Not confirmed by upstream controllers: {why}");
+                groups.iter_mut().for_each(|group| group.confirmed = Some(text.clone()));
+                return true;
             }
-        }
+        };
         let mut is_confirmed = true;
         for group in groups {
             let Some(example) = &group.example else { continue };
             if stop.is_cancelled() {
                 break;
             }
-            let differing = factories.iter().find_map(|(release, factory)| {
-                let outcome = run_one(&example.scenario, &mut *factory.make(), &[]);
-                match outcome.verdict {
-                    Verdict::Conforms => None,
-                    Verdict::Skipped { why } => Some((*release, why.to_string(), false)),
-                    Verdict::Inconclusive { why, .. } => Some((*release, why, false)),
-                    _ => Some((*release, "it differs from the model".to_owned(), true)),
+            let differing = upstream.iter().find_map(|(release, controller)| {
+                let scenario = &example.scenario;
+                match controller.confirm(scenario, &Verdict::Conforms, Wording::default()) {
+                    Confirmed::Yes(_) | Confirmed::NotRun => None,
+                    Confirmed::Unavailable(why) => Some((*release, why, false)),
+                    Confirmed::No(_) => {
+                        Some((*release, "it differs from the model".to_owned(), true))
+                    }
                 }
             });
             group.confirmed = Some(match differing {
