@@ -1,14 +1,12 @@
 //! Searches for known differences between releases.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::*;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Time;
-use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::testing::scenario as parsed;
+use kube_lockstep_scenario::to_tree;
 use kube_lockstep_sim::run::free_run;
 
 const PLAIN: &str = "
@@ -30,11 +28,6 @@ workload: {replicas: 3, containers: [{name: app, requests: {cpu: 500m}}], startu
 metrics: {resource: [{name: cpu, perPod: 400m}]}
 until: 5m
 ";
-
-fn parsed(text: &str) -> Arc<Scenario> {
-    let no_files = |_: &str| Err("there is no other file".into());
-    Arc::new(scenario::parse("web.yaml", text, &no_files).expect("a scenario"))
-}
 
 fn upgrade(from: &str, to: &str) -> Upgrade {
     let release = |text: &str| text.parse::<Release>().expect("a release");
@@ -95,7 +88,7 @@ fn an_example_is_small_and_shows_the_difference() {
         (after + 1, example.tree["workload"]["replicas"].as_i64().expect("replicas"))
     );
     // The manifest stays as it is.
-    let hpa = &scenario::to_tree(&scenario)["hpa"];
+    let hpa = &to_tree(&scenario)["hpa"];
     assert_eq!(&example.tree["hpa"], hpa);
     // The releases differ, not only the rules around the change.
     let run = |release: &str| {
@@ -114,7 +107,7 @@ fn a_given_load_is_replayed() {
     let difference = searched.differences.iter().find(of).expect("the difference");
     assert!(difference.is_on_given_load);
     let example = upgrade.example(&at_the_edge, difference).expect("an example");
-    assert_eq!(example.tree["metrics"], scenario::to_tree(&at_the_edge)["metrics"]);
+    assert_eq!(example.tree["metrics"], to_tree(&at_the_edge)["metrics"]);
     let elsewhere = upgrade.search(&parsed(PLAIN), true, &|| false);
     assert!(elsewhere.differences.iter().all(|it| !it.is_on_given_load));
 }
