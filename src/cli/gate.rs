@@ -116,7 +116,7 @@ struct Planned<'c> {
     change: &'c ChangedDraft,
     /// Why it is not measured.
     left_out: Option<String>,
-    /// What is predicted, if it is measured.
+    /// The scenarios to predict. Empty: it is not measured.
     scenarios: Scenarios,
 }
 

@@ -69,7 +69,7 @@ pub(super) struct ManifestArgs {
     values: ValueArgs,
 }
 
-/// What manifests leave open. The options require manifests: an argument with the id `filename`.
+/// Values that manifests do not contain. The options require the argument with the id `filename`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct ValueArgs {
     /// The load of a metric, as NAME=VALUE or NAME=total:VALUE; see below

@@ -235,7 +235,7 @@ fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
     of(upgrade.to).into_iter().filter(is_new).collect()
 }
 
-/// What is known of an HPA on both releases without a search.
+/// The differences of an HPA between both releases that need no search.
 struct Notes {
     /// Why releases reject it.
     refused: Vec<String>,
