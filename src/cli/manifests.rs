@@ -49,6 +49,10 @@ Loads:
                                  series), LABEL=VALUE
   cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10%; before VALUE:
                                  seed=N, every=15s (how long a difference lasts)
+  cpu=total:2 * csv(FILE)        twice a value; also sums, such as csv(A) + csv(B), and
+                                 csv(A) + steps(0s:0,10m:1) * csv(B), where B arrives after 10
+                                 minutes; shift(1h,VALUE): an hour later, or with -1h earlier;
+                                 repeat(24h,VALUE): the first 24 hours again and again
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
   'queue{queue=orders}=30'       the series with these labels
@@ -347,7 +351,8 @@ impl ManifestArgs {
         let mut moved = self.clone();
         // A folder that does not exist gives an error when the scenario is written.
         let Ok(folder) = fs::canonicalize(folder) else { return moved };
-        let paths = moved.values.load.iter_mut().filter_map(Load::path_mut);
+        let recordings = moved.values.load.iter_mut().flat_map(Load::recordings_mut);
+        let paths = recordings.map(|recorded| recorded.source.path_mut());
         for path in paths.filter(|path| Path::new(path).is_relative()) {
             if let Ok(whole) = fs::canonicalize(&*path) {
                 *path = relative(&whole, &folder).unwrap_or(whole).display().to_string();
@@ -358,9 +363,9 @@ impl ManifestArgs {
 
     /// The path of a recorded load that is relative to the current folder. None: there is none.
     pub(super) fn relative_path(&self) -> Option<String> {
-        let mut loads = self.values.load.clone();
-        let mut paths = loads.iter_mut().filter_map(Load::path_mut);
-        paths.find(|path| Path::new(path).is_relative()).cloned()
+        let recordings = self.values.load.iter().flat_map(Load::recordings);
+        let mut paths = recordings.map(|recorded| recorded.source.path());
+        paths.find(|path| Path::new(path).is_relative()).map(str::to_owned)
     }
 
     /// The scenarios of the manifests.

@@ -4,11 +4,12 @@
 use serde_json::{Map, Value};
 
 use super::hpa::ValidHpa;
-use super::load::{AFTER_THE_LAST_CHANGE, HpaName, Load};
+use super::load::{HpaName, Load};
 use super::objects::Object;
 use super::pods::Pods;
 use super::recommender::ValidVpa;
 use super::select::Values;
+use super::shape::{AFTER_THE_LAST_CHANGE, End};
 use super::target::{
     DraftTarget, apply_requests, check_containers, check_requests_of_containers, fill_requests,
     missing_target, named_containers, namespace_note, read_target, startup,
@@ -22,7 +23,8 @@ use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::kinds::API_VERSION;
 use kube_lockstep_scenario::metrics::Metrics;
 use kube_lockstep_scenario::raw::{AnyManifest, Controller, ScenarioFile, Workload};
-use kube_lockstep_scenario::resolve::{Reader, recorded_length, usual_pod};
+use kube_lockstep_scenario::recorded::Recorded;
+use kube_lockstep_scenario::resolve::{Reader, recorded_lengths, usual_pod};
 use kube_lockstep_scenario::workload::ScaleDownOrder;
 use kube_lockstep_scenario::write;
 
@@ -173,12 +175,17 @@ impl Group<'_> {
             return Ok(until);
         }
         let loads = || used.iter().map(|index| &values.loads[*index]);
-        let recorded = recorded_length(loads().filter_map(Load::recorded), read);
-        let recorded = recorded.map_err(DraftError::Options)?;
-        let last = loads().filter_map(Load::end).max();
+        let recordings: Vec<&Recorded> = loads().flat_map(Load::recordings).collect();
+        let lengths = recorded_lengths(recordings.iter().copied(), read);
+        let lengths = lengths.map_err(DraftError::Options)?;
+        let length = |recorded: &Recorded| {
+            let index = recordings.iter().position(|it| *it == recorded);
+            index.map_or(Span::ZERO, |index| lengths[index])
+        };
+        let end = loads().map(|load| load.shape.end(&length)).fold(End::default(), End::max);
         Ok(match self.kind() {
-            AutoscalerKind::Vpa => end_of_vpa(last, recorded),
-            AutoscalerKind::Hpa => end_of_hpas(last, recorded, self.vpa.is_some()),
+            AutoscalerKind::Vpa => end_of_vpa(end),
+            AutoscalerKind::Hpa => end_of_hpas(end, self.vpa.is_some()),
         })
     }
 
@@ -246,17 +253,17 @@ impl Group<'_> {
 
 /// The end of a prediction of HPAs, or of HPAs and a VPA. `last` is the end of the loads that are
 /// not recorded, and `recorded` the length of the recorded loads.
-fn end_of_hpas(last: Option<Span>, recorded: Option<Span>, has_vpa: bool) -> Span {
-    let end = last.max(recorded).filter(|end| *end > Span::ZERO);
+fn end_of_hpas(End { computed, recorded }: End, has_vpa: bool) -> Span {
+    let end = computed.max(recorded).filter(|end| *end > Span::ZERO);
     let end = end.unwrap_or(AFTER_THE_LAST_CHANGE);
     if has_vpa && recorded.is_none() { end.max(WITH_VPA) } else { end }
 }
 
 /// The end of a prediction of a VPA alone.
-fn end_of_vpa(last: Option<Span>, recorded: Option<Span>) -> Span {
+fn end_of_vpa(End { computed, recorded }: End) -> Span {
     // A load that changes until the usual end needs no time after it.
-    let later = last.filter(|last| last.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0);
-    recorded.or(later).unwrap_or(DAYS)
+    let later = computed.filter(|last| last.0 > DAYS.0 + AFTER_THE_LAST_CHANGE.0);
+    recorded.filter(|end| *end > Span::ZERO).or(later).unwrap_or(DAYS)
 }
 
 /// Drafts the scenario of HPAs that scale the same target, and of the VPA that changes its pods.
@@ -351,19 +358,19 @@ mod tests {
     #[test]
     fn a_prediction_with_a_vpa_lasts_a_day_unless_a_load_is_longer_or_recorded() {
         let (short, long) = (Span::from_mins(10), Span::from_mins(48 * 60));
-        assert_eq!(end_of_hpas(Some(short), None, true), WITH_VPA);
-        assert_eq!(end_of_hpas(Some(long), None, true), long);
-        assert_eq!(end_of_hpas(None, Some(short), true), short);
-        assert_eq!(end_of_hpas(Some(short), None, false), short);
+        assert_eq!(end_of_hpas(End { computed: Some(short), recorded: None }, true), WITH_VPA);
+        assert_eq!(end_of_hpas(End { computed: Some(long), recorded: None }, true), long);
+        assert_eq!(end_of_hpas(End { computed: None, recorded: Some(short) }, true), short);
+        assert_eq!(end_of_hpas(End { computed: Some(short), recorded: None }, false), short);
     }
 
     #[test]
     fn the_prediction_of_a_vpa_lasts_eight_days_unless_a_load_is_longer_or_recorded() {
         let (short, long) = (Span::from_mins(10), Span(2 * DAYS.0));
-        assert_eq!(end_of_vpa(None, None), DAYS);
-        assert_eq!(end_of_vpa(Some(short), None), DAYS);
-        assert_eq!(end_of_vpa(Some(DAYS), None), DAYS);
-        assert_eq!(end_of_vpa(Some(long), None), long);
-        assert_eq!(end_of_vpa(Some(long), Some(short)), short);
+        assert_eq!(end_of_vpa(End { computed: None, recorded: None }), DAYS);
+        assert_eq!(end_of_vpa(End { computed: Some(short), recorded: None }), DAYS);
+        assert_eq!(end_of_vpa(End { computed: Some(DAYS), recorded: None }), DAYS);
+        assert_eq!(end_of_vpa(End { computed: Some(long), recorded: None }), long);
+        assert_eq!(end_of_vpa(End { computed: Some(long), recorded: Some(short) }), short);
     }
 }

@@ -14,6 +14,7 @@ mod pods;
 mod recommender;
 mod select;
 mod settings;
+mod shape;
 mod target;
 mod units;
 mod usage;

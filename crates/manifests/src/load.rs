@@ -4,25 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::diagnostic::Hint;
-use kube_lockstep_scenario::error::nearest;
-use kube_lockstep_scenario::metrics::{NOISE_INTERVAL, Noise, Point, Signal, Sine};
-use kube_lockstep_scenario::recorded::{DecimalMark, Recorded, RecordedSource};
-use kube_lockstep_scenario::syntax::Syntax;
-use kube_lockstep_scenario::text::{
-    Amount as PositiveQuantity, AnyQuantity, Duration, Form, PercentText, PositiveDuration,
-    UNIT_EXAMPLES,
-};
+use kube_lockstep_scenario::recorded::Recorded;
+use kube_lockstep_scenario::signal::Signal;
+use kube_lockstep_scenario::text::{Amount as PositiveQuantity, AnyQuantity};
 
-/// The time that a prediction lasts after the last change of a load.
-pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
-
-/// The forms of a value, for messages.
-const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
-                     steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
-                     csv(FILE), prometheus(FILE), openMetrics(FILE) or noise(10%,VALUE)";
+use super::shape::{LoadAmount, LoadStep, Shape, read_form, read_shape, split, unquoted};
 
 /// The name of a metric, and the part of it that a load or a request is for:
 /// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`, each possibly of one HPA: `web:cpu`.
@@ -46,31 +33,6 @@ pub struct Load {
     pub(crate) shape: Shape,
 }
 
-/// How a load changes.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Shape {
-    Constant(LoadAmount),
-    Steps(Vec<LoadStep>),
-    Ramp(Vec<LoadStep>),
-    Sine { mean: LoadAmount, amplitude: LoadAmount, period: Span, offset: Span },
-    Recorded(Box<Recorded>),
-    Noisy { percent: i32, every: Span, seed: u32, of: Box<Shape> },
-}
-
-/// A value from a time on.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct LoadStep {
-    pub at: Time,
-    pub amount: LoadAmount,
-}
-
-/// A quantity, or a percentage of the request of a pod.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum LoadAmount {
-    Quantity(String),
-    Percent(f64),
-}
-
 /// The request of each pod for a resource: `cpu=500m`, or of a container: `cpu/app=500m`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestOption {
@@ -81,12 +43,8 @@ pub struct RequestOption {
 impl Load {
     /// Checks that a recording by pod is the usage of each pod.
     fn check_by(&self) -> Result<(), String> {
-        let Some(by) = self.recorded().and_then(|recorded| recorded.by.as_ref()) else {
-            return Ok(());
-        };
-        if !self.total {
-            return Ok(());
-        }
+        let by = self.recordings().into_iter().find_map(|recorded| recorded.by.as_ref());
+        let Some(by) = by.filter(|_| self.total) else { return Ok(()) };
         Err(format!(
             "by={by} gives each pod its own series: leave out `total:`, or add up the series with \
              `sum` in place of by={by}"
@@ -110,18 +68,19 @@ impl Load {
         Ok(Load { subject, total: true, shape: Shape::Steps(changes) })
     }
 
-    /// The end of a prediction that shows the load: ten minutes after its last change, or after two
-    /// waves. None: the load is recorded.
-    pub fn end(&self) -> Option<Span> {
-        self.shape.end()
+    /// The recordings that the load is calculated from.
+    pub fn recordings(&self) -> Vec<&Recorded> {
+        self.shape.recordings()
     }
 
-    /// The recorded signal. None: the load is not recorded.
-    pub fn recorded(&self) -> Option<&Recorded> {
-        match self.shape.without_noise() {
-            Shape::Recorded(recorded) => Some(recorded),
-            _ => None,
-        }
+    /// The recordings, mutable.
+    pub fn recordings_mut(&mut self) -> Vec<&mut Recorded> {
+        self.shape.recordings_mut()
+    }
+
+    /// Returns true if each pod has its own recorded series.
+    pub(crate) fn is_by_pod(&self) -> bool {
+        self.recordings().iter().any(|recorded| recorded.by.is_some())
     }
 
     /// The usage of each pod as written, if it never changes: `300m of cpu`.
@@ -151,13 +110,10 @@ impl Load {
         }
     }
 
-    /// The period of a wave. None: the load has another form.
+    /// The period of a load that repeats. None: the load has another form.
     #[must_use]
     pub fn period(&self) -> Option<Span> {
-        match self.shape.without_noise() {
-            Shape::Sine { period, .. } => Some(*period),
-            _ => None,
-        }
+        self.shape.period()
     }
 
     /// The values in milli-units between which the load changes abruptly, in order. Empty: the load
@@ -176,15 +132,10 @@ impl Load {
         format!("{resource}{container}=total:…")
     }
 
-    /// The largest constant value in milli-units. None: the load is recorded or in percent.
+    /// The largest constant value in milli-units. None: the load is recorded, in percent, or
+    /// multiplied by a factor.
     pub fn peak(&self) -> Option<i64> {
-        let amounts = self.shape.amounts();
-        amounts.iter().filter_map(|amount| amount.milli()).max()
-    }
-
-    /// The path of the recorded load, to be changed. None: it is not recorded.
-    pub fn path_mut(&mut self) -> Option<&mut String> {
-        self.shape.path_mut()
+        self.shape.peak()
     }
 
     /// Returns true if the load depends on the request of the pods.
@@ -204,135 +155,6 @@ impl Load {
     }
 }
 
-impl Shape {
-    /// The end of a prediction that shows the load.
-    fn end(&self) -> Option<Span> {
-        let after = |span: Span| Some(Span(span.0.saturating_add(AFTER_THE_LAST_CHANGE.0)));
-        match self {
-            Shape::Constant(_) => Some(AFTER_THE_LAST_CHANGE),
-            Shape::Steps(changes) | Shape::Ramp(changes) => {
-                after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
-            }
-            Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
-            Shape::Recorded(_) => None,
-            Shape::Noisy { of, .. } => of.end(),
-        }
-    }
-
-    fn without_noise(&self) -> &Shape {
-        match self {
-            Shape::Noisy { of, .. } => of,
-            shape => shape,
-        }
-    }
-
-    /// The amounts that the load is given by.
-    fn amounts(&self) -> Vec<&LoadAmount> {
-        match self {
-            Shape::Constant(amount) => vec![amount],
-            Shape::Steps(changes) | Shape::Ramp(changes) => {
-                changes.iter().map(|change| &change.amount).collect()
-            }
-            Shape::Sine { mean, amplitude, .. } => vec![mean, amplitude],
-            Shape::Recorded(_) => Vec::new(),
-            Shape::Noisy { of, .. } => of.amounts(),
-        }
-    }
-
-    /// Returns true for a wave that goes below zero. If only one of its amounts is a percentage,
-    /// the request decides, which is not known here.
-    fn goes_below_zero(&self) -> bool {
-        let Shape::Sine { mean, amplitude, .. } = self.without_noise() else { return false };
-        match (mean, amplitude) {
-            (LoadAmount::Percent(mean), LoadAmount::Percent(amplitude)) => mean < amplitude,
-            _ => mean.milli() < amplitude.milli() && mean.milli().is_some(),
-        }
-    }
-
-    fn path_mut(&mut self) -> Option<&mut String> {
-        match self {
-            Shape::Recorded(recorded) => Some(recorded.source.path_mut()),
-            Shape::Noisy { of, .. } => of.path_mut(),
-            _ => None,
-        }
-    }
-
-    fn is_relative(&self) -> bool {
-        let in_percent = match self.without_noise() {
-            Shape::Recorded(recorded) => recorded.percent.is_some(),
-            _ => false,
-        };
-        in_percent || self.amounts().iter().any(|amount| matches!(amount, LoadAmount::Percent(_)))
-    }
-
-    /// The signal. `keeps_percent`: a unit in percent of the request remains one.
-    fn signal(&self, resource: &str, request: i64, keeps_percent: bool) -> Signal {
-        let value = |amount: &LoadAmount| amount.value(resource, request);
-        let points = |changes: &[LoadStep]| -> Vec<Point> {
-            let point = |change: &LoadStep| Point { at: change.at, value: value(&change.amount) };
-            changes.iter().map(point).collect()
-        };
-        match self {
-            Shape::Constant(amount) => Signal::Constant(value(amount)),
-            Shape::Steps(changes) => Signal::Steps(points(changes)),
-            Shape::Ramp(changes) => Signal::Points(points(changes)),
-            Shape::Sine { mean, amplitude, period, offset } => {
-                let (mean, amplitude) = (value(mean), value(amplitude));
-                Signal::Sine(Sine { mean, amplitude, period: *period, offset: *offset })
-            }
-            Shape::Recorded(recorded) => {
-                let unit = match recorded.percent {
-                    None => recorded.unit.clone(),
-                    // One percent is the unit of values with and without percent signs.
-                    Some(percent) if keeps_percent && percent != 1.0 => {
-                        Some(Quantity::as_written(&format!("{percent}%")))
-                    }
-                    Some(percent) => {
-                        // Without a request, which is then missing, any unit is an example.
-                        let request = if request > 0 { request } else { 1000 };
-                        // A unit has all digits of a quantity.
-                        let unit = request as f64 * percent / 100.0 / 1000.0;
-                        Quantity::parse(&format!("{unit:.9}")).ok()
-                    }
-                };
-                Signal::Recorded(Recorded { unit, ..(**recorded).clone() })
-            }
-            Shape::Noisy { percent, every, seed, of } => {
-                let of = Box::new(of.signal(resource, request, keeps_percent));
-                Signal::Noisy(Noise { percent: *percent, every: *every, seed: *seed, of })
-            }
-        }
-    }
-}
-
-impl LoadAmount {
-    /// The quantity in milli-units. None: it is a percentage.
-    fn milli(&self) -> Option<i64> {
-        match self {
-            LoadAmount::Quantity(text) => Some(Quantity::parse(text).ok()?.milli()),
-            LoadAmount::Percent(_) => None,
-        }
-    }
-
-    fn value(&self, resource: &str, request: i64) -> Quantity {
-        match self {
-            LoadAmount::Quantity(text) => Quantity::as_written(text),
-            LoadAmount::Percent(percent) => {
-                let milli = (request as f64 * percent / 100.0).round() as i64;
-                match resource {
-                    "memory" => whole_bytes(milli),
-                    _ => Quantity::as_written(&format!("{milli}m")),
-                }
-            }
-        }
-    }
-}
-
-/// An amount of memory in whole bytes, from milli-units: readable, and as exact as usage is.
-pub(super) fn whole_bytes(milli: i64) -> Quantity {
-    Quantity::from_units(milli.saturating_add(500).div_euclid(1000), Format::BinarySI)
-}
-
 impl FromStr for Load {
     type Err = String;
 
@@ -343,7 +165,7 @@ impl FromStr for Load {
             Some(value) => (true, value),
             None => (false, value),
         };
-        let load = Load { subject, total, shape: shape(value)? };
+        let load = Load { subject, total, shape: read_shape(value)? };
         if total && load.is_relative() {
             return Err(format!(
                 "{value}: a percentage refers to the request of a pod, not to a total: leave out \
@@ -483,252 +305,11 @@ fn label_values(text: &str) -> Result<BTreeMap<String, String>, String> {
     split(text).into_iter().map(label).collect()
 }
 
-/// Splits at commas outside of quotes, which can be around a part or around a value after `=`.
-fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut quote, mut last) = (Vec::new(), 0, None, ',');
-    for (at, c) in text.char_indices() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            (_, Some(_)) => {}
-            ('"' | '\'', None) if matches!(last, ',' | '=') => quote = Some(c),
-            (',', None) => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-        last = if c.is_whitespace() { last } else { c };
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-/// A text without the quotes around it.
-fn unquoted(text: &str) -> &str {
-    let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
-    inner('"').or_else(|| inner('\'')).unwrap_or(text)
-}
-
-fn shape(text: &str) -> Result<Shape, String> {
-    let Some((name, arguments)) = text.split_once('(') else {
-        return amount(text).map(Shape::Constant);
-    };
-    let Some(arguments) = arguments.strip_suffix(')') else {
-        return Err(format!("{text}: a `)` is missing at the end"));
-    };
-    match name {
-        "steps" => steps(arguments).map(Shape::Steps),
-        "ramp" => changes(arguments).map(Shape::Ramp),
-        "sine" => sine(arguments),
-        "csv" => recorded(RecordedSource::Csv, arguments),
-        "prometheus" => recorded(RecordedSource::Prometheus, arguments),
-        "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
-        "noise" => noise(arguments),
-        _ => Err(match similar_form(name) {
-            Some(form) => format!("{name}(…) is unknown: did you mean {form}(…)?"),
-            None => format!("{name}(…) is unknown: expected {FORMS}"),
-        }),
-    }
-}
-
-/// The form that a user probably means.
-fn similar_form(name: &str) -> Option<&'static str> {
-    const NAMES: [&str; 7] = ["steps", "ramp", "sine", "csv", "prometheus", "openMetrics", "noise"];
-    let same = NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
-    same.or_else(|| nearest(name, &NAMES))
-}
-
-/// Reads `0s:2,5m:8`, which begins at 0s.
-fn steps(text: &str) -> Result<Vec<LoadStep>, String> {
-    let steps = changes(text)?;
-    match steps.first().filter(|first| first.at != Time::ZERO) {
-        None => Ok(steps),
-        Some(first) => Err(format!(
-            "the first step is at {}: add the value before it, for example steps(0s:0,{text})",
-            first.at
-        )),
-    }
-}
-
-/// Reads `0s:2,5m:8`.
-fn changes(text: &str) -> Result<Vec<LoadStep>, String> {
-    let change = |part: &str| {
-        let (at, value) = part
-            .split_once(':')
-            .ok_or_else(|| format!("{part}: expected TIME:VALUE, for example 5m:8"))?;
-        let at = Time::ZERO + span(at.trim())?;
-        Ok(LoadStep { at, amount: amount(value.trim())? })
-    };
-    let changes: Vec<LoadStep> = text.split(',').map(change).collect::<Result<_, String>>()?;
-    match changes.windows(2).find(|pair| pair[1].at <= pair[0].at) {
-        Some(pair) => {
-            let (last, time) = (pair[0].at, pair[1].at);
-            Err(format!("{time} is not after {last}, the previous time"))
-        }
-        None => Ok(changes),
-    }
-}
-
-fn sine(text: &str) -> Result<Shape, String> {
-    const EXAMPLE: &str = "for example sine(mean=4,amplitude=2,period=10m)";
-    let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
-    for part in text.split(',') {
-        let (name, value) = part
-            .split_once('=')
-            .ok_or_else(|| format!("{part}: expected NAME=VALUE, {EXAMPLE}"))?;
-        let name = name.trim();
-        if !matches!(name, "mean" | "amplitude" | "period" | "offset") {
-            return Err(format!(
-                "{name} is unknown: a sine has mean, amplitude, period and offset"
-            ));
-        }
-        fields.insert(name, value.trim());
-    }
-    let field = |name: &str| {
-        let given = fields.get(name).copied();
-        given.ok_or_else(|| format!("the {name} of the sine is missing, {EXAMPLE}"))
-    };
-    let period = field("period")?;
-    Ok(Shape::Sine {
-        mean: amount(field("mean")?)?,
-        amplitude: amount(field("amplitude")?)?,
-        period: read_form::<PositiveDuration>(period)?,
-        offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
-    })
-}
-
-/// Reads `10%,seed=7,every=15s,VALUE`.
-fn noise(text: &str) -> Result<Shape, String> {
-    const EXAMPLE: &str = "for example noise(10%,seed=7,steps(0s:2,5m:8))";
-    let (percent, mut rest) = text
-        .split_once(',')
-        .ok_or_else(|| format!("the value of the noise is missing, {EXAMPLE}"))?;
-    let percent = read_form::<PercentText>(percent.trim())?;
-    let (mut seed, mut every) = (0, NOISE_INTERVAL);
-    while let Some((option, value)) = rest.split_once(',') {
-        if let Some(text) = option.trim().strip_prefix("seed=") {
-            seed = text.parse().map_err(|_| format!("seed={text}: expected a number"))?;
-        } else if let Some(text) = option.trim().strip_prefix("every=") {
-            every = read_form::<PositiveDuration>(text)?;
-        } else {
-            break;
-        }
-        rest = value;
-    }
-    match shape(rest.trim())? {
-        Shape::Noisy { .. } => Err("a load with noise can't have further noise".to_owned()),
-        of => Ok(Shape::Noisy { percent, every, seed, of: Box::new(of) }),
-    }
-}
-
-/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series. Files and
-/// values with a comma are in quotes.
-fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, String> {
-    let mut parts = split(text).into_iter().map(str::trim);
-    let file = parts.next().map(unquoted).filter(|file| !file.is_empty());
-    let file = file.ok_or("the file is missing")?;
-    let mut recorded = Recorded::new(source(file.to_owned()));
-    recorded.syntax = Syntax::Flags;
-    for part in parts {
-        if part == "sum" {
-            recorded.sum = true;
-            continue;
-        }
-        let (name, value) = part.split_once('=').ok_or_else(|| {
-            format!(
-                "{part}: expected NAME=VALUE, for example value=cores; put a file or a value \
-                     with a comma in quotes"
-            )
-        })?;
-        let (name, value) = (name.trim(), unquoted(value.trim()));
-        let text = || Some(value.to_owned());
-        match name {
-            "time" => recorded.time = text(),
-            "value" => recorded.value = text(),
-            "by" => recorded.by = text(),
-            "start" => recorded.start = text(),
-            "decimal" => recorded.decimal = Some(decimal_mark(value)?),
-            "unit" => set_unit(&mut recorded, value)?,
-            "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
-            label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
-        }
-    }
-    Ok(Shape::Recorded(Box::new(recorded)))
-}
-
-/// Sets the unit of a recorded load, which can be a percentage of the request.
-fn set_unit(recorded: &mut Recorded, text: &str) -> Result<(), String> {
-    let (unit, percent) = match amount(text)? {
-        LoadAmount::Quantity(unit) => (read_form::<AnyQuantity>(&unit)?, None),
-        // The quantity depends on the request, which is not known here.
-        LoadAmount::Percent(percent) => {
-            (Quantity::from_milli(1000, Format::DecimalSI), Some(percent))
-        }
-    };
-    if unit.sign() <= 0 || percent.is_some_and(|percent| percent <= 0.0) {
-        return Err(format!("unit={text}: expected a unit greater than 0, {UNIT_EXAMPLES}"));
-    }
-    (recorded.unit, recorded.percent) = (Some(unit), percent);
-    Ok(())
-}
-
-fn decimal_mark(text: &str) -> Result<DecimalMark, String> {
-    match text {
-        "comma" => Ok(DecimalMark::Comma),
-        "point" => Ok(DecimalMark::Point),
-        _ => Err(format!("decimal={text}: expected comma or point")),
-    }
-}
-
-fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {
-    F::read(text).map_err(|malformed| malformed.in_one_line(": "))
-}
-
-fn amount(text: &str) -> Result<LoadAmount, String> {
-    if let Some(percent) = text.strip_suffix('%') {
-        let percent = percent.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
-        return percent.map(LoadAmount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
-    }
-    if let Some(instead) = instead_of_amount(text) {
-        return Err(format!("{text}: did you mean {instead}?"));
-    }
-    match AnyQuantity::read(text) {
-        Ok(_) => Ok(LoadAmount::Quantity(text.to_owned())),
-        Err(malformed) => Err(match malformed.hint {
-            Some(hint @ Hint::Meant(_)) => format!("{text}: {hint}"),
-            _ => format!("{text}: expected {FORMS}"),
-        }),
-    }
-}
-
-/// A hint for text that is not an amount, or that is 0 as a quantity because its number is missing.
-fn instead_of_amount(text: &str) -> Option<String> {
-    let forms = [(".csv", "csv"), (".json", "prometheus"), (".txt", "openMetrics")];
-    if let Some((_, form)) = forms.iter().find(|(end, _)| text.ends_with(end)) {
-        // The name of the form may be there already: `csv load.csv`, `csv:load.csv`.
-        let file =
-            text.split_once([' ', ':', '=']).filter(|(name, _)| similar_form(name).is_some());
-        let (form, file) = match file {
-            Some((name, file)) => (similar_form(name).unwrap_or(form), file.trim()),
-            None => (*form, text),
-        };
-        return Some(format!("{form}({file})"));
-    }
-    let is_quantity = |text: &str| AnyQuantity::read(text).is_ok();
-    if !text.contains(|c: char| c.is_ascii_digit()) {
-        return is_quantity(text).then(|| format!("1{text}"));
-    }
-    let without_spaces: String = text.split_whitespace().collect();
-    (without_spaces != text && is_quantity(&without_spaces)).then_some(without_spaces)
-}
-
-fn span(text: &str) -> Result<Span, String> {
-    read_form::<Duration>(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::End;
+    use kube_autoscaler_models::time::Span;
 
     #[test]
     fn files_are_recorded_signals() {
@@ -784,6 +365,53 @@ mod tests {
         ] {
             assert_eq!(signal(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn sums_and_products_become_signals() {
+        let csv = |file: &str| format!("{{\"csv\":\"{file}\"}}");
+        let (a, b) = (csv("a.csv"), csv("b-2.csv"));
+        let times = |factor: &str, of: &str| format!("{{\"factor\":{factor},\"of\":{of}}}");
+        let add = |parts: &[&str]| format!("{{\"add\":[{}]}}", parts.join(","));
+        let from_ten = "{\"steps\":[{\"at\":\"0s\",\"value\":\"0\"},{\"at\":\"10m\",\
+                        \"value\":\"1\"}]}";
+        let noisy_shift = format!("{{\"noise\":5,\"of\":{{\"shift\":\"-1h\",\"of\":{a}}}}}");
+        for (text, expected) in [
+            ("total:2 * csv(a.csv)", times("\"2\"", &a)),
+            ("total:csv(a.csv)*1.5", times("\"1.5\"", &a)),
+            ("total:csv(a.csv) + csv(b-2.csv)", add(&[&a, &b])),
+            ("total:csv(a.csv)+csv(b-2.csv)", add(&[&a, &b])),
+            ("total:csv(a.csv) - 1e+3", add(&[&a, &times("\"-1\"", "\"1e+3\"")])),
+            ("total:2 * (csv(a.csv) + 1)", times("\"2\"", &add(&[&a, "\"1\""]))),
+            (
+                "total:csv(a.csv) + steps(0s:0,10m:1) * csv(b-2.csv)",
+                add(&[&a, &times(from_ten, &b)]),
+            ),
+            ("total:csv(b-2.csv) * steps(0s:0,10m:1)", times(from_ten, &b)),
+            ("total:repeat(1d,csv(a.csv))", format!("{{\"repeat\":\"24h\",\"of\":{a}}}")),
+            ("total:noise(5%,shift(-1h,csv(a.csv)))", noisy_shift),
+            ("1.5 * 60%", times("\"1.5\"", "\"300m\"")),
+            ("csv(a.csv,by=pod) * 2", times("\"2\"", "{\"csv\":\"a.csv\",\"by\":\"pod\"}")),
+            ("total:csv(\"a (1.csv\") + 1", add(&["{\"csv\":\"a (1.csv\"}", "\"1\""])),
+        ] {
+            let found = signal(&format!("cpu={text}"));
+            let kind = if text.starts_with("total:") { "total" } else { "pod" };
+            assert_eq!(found, format!("{kind} {expected}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prediction_shows_a_calculated_load() {
+        let end = |text: &str| {
+            let load: Load = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            let End { computed, recorded } = load.shape.end(&|_| Span::from_secs(60));
+            (computed.map(Span::as_secs_f64), recorded.map(Span::as_secs_f64))
+        };
+        assert_eq!(end("cpu=2 * csv(a.csv)"), (Some(600.0), Some(60.0)));
+        assert_eq!(end("cpu=shift(1h,csv(a.csv))"), (None, Some(3660.0)));
+        assert_eq!(end("cpu=shift(-40s,csv(a.csv))"), (None, Some(20.0)));
+        assert_eq!(end("cpu=repeat(1h,csv(a.csv))"), (Some(7800.0), None));
+        assert_eq!(end("cpu=steps(0s:1,1m:2) + 3"), (Some(660.0), None));
     }
 
     #[test]
@@ -852,12 +480,32 @@ mod tests {
             ),
             ("cpu=noise(5%,sine(mean=10%,amplitude=20%,period=1m))", "usage can't be negative"),
             ("cpu=total:csv(a.csv,by=pod)", "by=pod gives each pod its own series: leave out `tot"),
+            ("cpu=csv(a.csv) +", "a value is missing next to"),
+            ("cpu=csv(a.csv) + + 1", "a value is missing next to"),
+            ("cpu=* 2", "* 2: expected a quantity"),
+            ("cpu=50% * 60%", "only one factor can be a percentage of the request"),
+            ("cpu=total:2 * 60%", "leave out `total:`"),
+            ("cpu=total:2 * csv(a.csv,by=pod)", "by=pod gives each pod its own series"),
+            ("cpu=shift(1h)", "expected a duration and a value, for example shift(1h,csv(FILE))"),
+            ("cpu=repeat(0s,1)", "more than 0s"),
+            ("cpu=repeat(1,csv(a.csv))", "did you mean 1s?"),
+            ("cpu=shfit(1h,2)", "did you mean shift(…)?"),
+            ("cpu=2 * wave(1)", "wave(…) is unknown"),
+            ("cpu=noise(5%,noise(5%,1))", "can't have further noise"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),
         ] {
             let error = text.parse::<Load>().expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn values_have_a_limited_depth() {
+        let nested = |depth: usize| format!("cpu={}1{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(nested(15).parse::<Load>().is_ok());
+        let error = nested(100_000).parse::<Load>().expect_err("too deep");
+        assert!(error.contains("too many parentheses in each other"), "{error}");
     }
 
     #[test]

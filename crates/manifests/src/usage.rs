@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Missing;
-use super::load::{HpaName, Load, Subject, whole_bytes};
+use super::load::{HpaName, Load, Subject};
 use super::pods::Pods;
 use super::recommender::ValidVpa;
+use super::shape::whole_bytes;
 use kube_autoscaler_models::api::{
     LabelSelector, MetricIdentifier, MetricSpec, MetricTarget, ObjectMetricSource,
 };
@@ -16,9 +17,10 @@ use kube_lockstep_scenario::defaults::APP;
 use kube_lockstep_scenario::entries::Entries;
 use kube_lockstep_scenario::metrics::{
     DescribedObject, ExternalMetric, Metrics, ObjectMetric, PodsMetric, ResourceUsage, Series,
-    Signal, UsageSource,
+    UsageSource,
 };
 use kube_lockstep_scenario::recorded::Recorded;
+use kube_lockstep_scenario::signal::Signal;
 
 /// Builds the metrics of a scenario.
 pub(crate) struct Usage<'a> {
@@ -191,7 +193,7 @@ impl<'a> Usage<'a> {
             let only_container = only_container.map(|it| it.name.clone());
             let container =
                 named.or(readers.container().or(only_container.as_ref()).map(|it| &**it));
-            let by_pod = load.recorded().is_some_and(|recorded| recorded.by.is_some());
+            let by_pod = load.is_by_pod();
             if container.is_none() || load.total || by_pod || !has_hpa {
                 self.make_first(container);
                 let usage = self.shared(resource, load, container);
@@ -232,7 +234,8 @@ impl<'a> Usage<'a> {
             };
             let total = Load::total_of(resource, container);
             let is_average = |it: &&Recorded| it.by.is_none() && it.percent.is_none();
-            if let Some(recorded) = load.recorded().filter(|_| !load.total).filter(is_average) {
+            let average = load.recordings().into_iter().find(is_average);
+            if let Some(recorded) = average.filter(|_| !load.total) {
                 let path = recorded.source.path();
                 self.notes.push(format!(
                     "{path}: each pod has the recorded usage, however many pods there are; if it \
@@ -439,7 +442,7 @@ impl<'a> Usage<'a> {
     /// Asks for another load in place of one that can't be combined with loads of other containers.
     fn not_combined(&self, resource: &str, load: &Load) -> Option<Missing> {
         let (has_hpa, example) = (self.context.has_hpa, examples(resource).each);
-        let by_pod = load.recorded().is_some_and(|recorded| recorded.by.is_some());
+        let by_pod = load.is_by_pod();
         let (what, flag) = match load.total {
             true if has_hpa => (
                 format!("a total of {resource} can't be combined with loads of containers"),

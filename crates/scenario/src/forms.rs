@@ -6,7 +6,7 @@ use super::releases::ReleaseRange;
 use super::text::{
     Amount, AnyQuantity, Duration, DurationOrNever, End, Form, Instant, NumberText,
     PercentBoundsText, PercentText, PositiveDuration, QuantityBounds, QuantityText, SignalText,
-    Status, UnitText,
+    SignedDuration, Status, UnitText,
 };
 use super::vpa::raw::VpaReleaseText;
 use super::vpa::{ApiTime, ExpectedAmountText, VpaReleaseRange};
@@ -30,9 +30,10 @@ impl FormCheck {
 
     /// The form with this name.
     pub(crate) fn named(name: &str) -> Option<&'static FormCheck> {
-        static ALL: [FormCheck; 22] = [
+        static ALL: [FormCheck; 23] = [
             FormCheck::new::<Duration>(),
             FormCheck::new::<PositiveDuration>(),
+            FormCheck::new::<SignedDuration>(),
             FormCheck::new::<DurationOrNever>(),
             FormCheck::new::<Instant>(),
             FormCheck::new::<End>(),

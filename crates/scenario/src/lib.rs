@@ -47,6 +47,7 @@ pub mod resolve;
 pub mod resolved;
 mod schema;
 mod search;
+pub mod signal;
 mod skip_reason;
 mod speed;
 pub mod syntax;

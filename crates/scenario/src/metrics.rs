@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +12,13 @@ use super::entries::Entries;
 use super::hints::CorrectPlace;
 use super::known_fields::{FieldRule, Requirement};
 use super::podset::PodSet;
-use super::recorded::{DecimalMark, Recorded, RecordedSource};
-use super::text::{
-    Amount, AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
-    SignalText, TextOrMap, UnitText,
-};
+use super::recorded::Recorded;
+use super::signal::{Noise, Signal};
+use super::text::{Amount, AnyQuantity, As, Duration, PositiveDuration, QuantityOrPercent};
 use kube_autoscaler_models::api::with_group;
 use kube_autoscaler_models::is_default::is_default;
-use kube_autoscaler_models::quantity::{Format, Quantity};
-use kube_autoscaler_models::time::{Span, Time};
+use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::time::Span;
 
 /// The responses of the metrics APIs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +49,7 @@ impl Metrics {
 
     /// The recorded signals.
     pub fn recorded(&self) -> impl Iterator<Item = &Recorded> {
-        self.signals().filter_map(Signal::recorded)
+        self.signals().flat_map(Signal::recordings)
     }
 
     pub fn signals(&self) -> impl Iterator<Item = &Signal> {
@@ -67,15 +65,12 @@ impl Metrics {
 
     /// The recorded signals, mutable.
     pub(super) fn recorded_mut(&mut self) -> impl Iterator<Item = &mut Recorded> {
-        self.signals_mut().filter_map(Signal::recorded_mut)
+        self.signals_mut().flat_map(Signal::recordings_mut)
     }
 
     /// The noise of all signals, mutable.
     pub(super) fn noise_mut(&mut self) -> impl Iterator<Item = &mut Noise> {
-        self.signals_mut().filter_map(|signal| match signal {
-            Signal::Noisy(noise) => Some(noise),
-            _ => None,
-        })
+        self.signals_mut().flat_map(Signal::noise_mut)
     }
 
     fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
@@ -456,247 +451,6 @@ fn write_exceptions<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(exceptions.iter().filter(|exception| !exception.recorded))
-}
-
-/// A value over time. Values are quantities; computed ones are rounded to a milli-unit (cpu, custom
-/// and external metrics) or to a whole unit (memory). Computed usage is never negative; custom and
-/// external metrics may be.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", from = "TextOrMap<SignalText, SignalShape>")]
-pub enum Signal {
-    /// Steps: each value holds from its time on, and the first one also before it.
-    Steps(Vec<Point>),
-    /// Straight lines between points; constant before the first and after the last.
-    Points(Vec<Point>),
-    /// A wave.
-    Sine(Sine),
-    /// Another signal with noise.
-    #[serde(untagged)]
-    Noisy(Noise),
-    /// A recorded series, which may have gaps.
-    #[serde(untagged)]
-    Recorded(Recorded),
-    /// A constant value. The API returns the quantity as written.
-    #[serde(untagged)]
-    Constant(Quantity),
-}
-
-impl Signal {
-    /// A signal that is always zero.
-    pub fn zero() -> Signal {
-        Signal::Constant(Quantity::from_milli(0, Format::DecimalSI))
-    }
-
-    /// The recording, if the signal is one, with or without noise.
-    pub fn recorded(&self) -> Option<&Recorded> {
-        match self.without_noise() {
-            Signal::Recorded(recorded) => Some(recorded),
-            _ => None,
-        }
-    }
-
-    fn recorded_mut(&mut self) -> Option<&mut Recorded> {
-        match self {
-            Signal::Noisy(noise) => noise.of.recorded_mut(),
-            Signal::Recorded(recorded) => Some(recorded),
-            _ => None,
-        }
-    }
-
-    /// The signal without its noise.
-    fn without_noise(&self) -> &Signal {
-        match self {
-            Signal::Noisy(noise) => &noise.of,
-            signal => signal,
-        }
-    }
-}
-
-/// Random noise on a signal, which is the same in every run with the same seed.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Noise {
-    /// The largest difference from the signal, in percent of its value.
-    #[serde(rename = "noise")]
-    pub percent: i32,
-    /// How long a difference lasts.
-    #[serde(with = "As::<PositiveDuration>", skip_serializing_if = "is_default_interval")]
-    pub every: Span,
-    /// The seed of the random numbers.
-    #[serde(skip_serializing_if = "is_default")]
-    pub seed: u32,
-    /// The signal.
-    pub of: Box<Signal>,
-}
-
-/// The default of `every`: the default sync period.
-pub const NOISE_INTERVAL: Span = Span::from_secs(15);
-
-fn is_default_interval(every: &Span) -> bool {
-    *every == NOISE_INTERVAL
-}
-
-/// A value that changes: exactly one of steps, points, sine, noise, csv, prometheus and
-/// openMetrics. The other fields belong to the last four.
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(extend("oneOf" = [
-    {"required": ["steps"], "maxProperties": 1},
-    {"required": ["points"], "maxProperties": 1},
-    {"required": ["sine"], "maxProperties": 1},
-    {"required": ["noise", "of"], "propertyNames": {"enum": ["noise", "every", "seed", "of"]}},
-    {"required": ["csv"]},
-    {"required": ["prometheus"], "not": {"anyOf": [
-        {"required": ["time"]}, {"required": ["value"]}, {"required": ["decimal"]},
-    ]}},
-    {"required": ["openMetrics"], "not": {"anyOf": [
-        {"required": ["time"]}, {"required": ["value"]}, {"required": ["decimal"]},
-    ]}},
-]))]
-struct SignalShape {
-    /// Steps: each value holds from its time on, and the first one also before it.
-    #[serde(default)]
-    #[schemars(length(min = 1))]
-    steps: Vec<Point>,
-    /// Straight lines from point to point; constant before the first and after the last.
-    #[serde(default)]
-    #[schemars(length(min = 1))]
-    points: Vec<Point>,
-    /// A wave.
-    sine: Option<Sine>,
-    /// Noise on the signal `of`: the largest difference, in percent of its value. All differences
-    /// up to it are equally likely.
-    #[serde(default, with = "As::<Option<PercentText>>")]
-    #[schemars(with = "Option<As<PercentText>>")]
-    noise: Option<i32>,
-    /// With `noise`: how long a difference lasts. Default 15s.
-    #[serde(default, with = "As::<Option<PositiveDuration>>")]
-    every: Option<Span>,
-    /// With `noise`: the seed of the random numbers. Signals with the same seed have the same
-    /// differences. Default 0.
-    seed: Option<u32>,
-    /// With `noise`: the signal.
-    of: Option<Box<Signal>>,
-    /// A CSV file with a header, relative to the scenario.
-    csv: Option<String>,
-    /// A saved Prometheus response to a range query (`/api/v1/query_range`), relative to the
-    /// scenario.
-    prometheus: Option<String>,
-    /// A file in OpenMetrics text format, with timestamps, relative to the scenario.
-    open_metrics: Option<String>,
-    /// With `csv`: the column of times. Default: the first column.
-    time: Option<String>,
-    /// With `csv`: the column of values. Default: the only other column. With `*` for any text,
-    /// each column that matches is a series, whose labels are in its name: `{pod="web-0"}`.
-    value: Option<String>,
-    /// With `csv`: the decimal mark of the numbers. Default: the one that the numbers have.
-    decimal: Option<DecimalMark>,
-    /// With `perPod`, or for VPAs also with `containers`: the label or column that names the pods.
-    /// Each pod has its own series.
-    by: Option<String>,
-    /// The labels of the series, or the values of other columns. Default: all.
-    #[serde(default)]
-    series: BTreeMap<String, String>,
-    /// Add up the series. Default: there is only one.
-    #[serde(default)]
-    sum: bool,
-    /// The unit of the values, for example 1m or 1Mi. Default 1. For usage of cpu and memory, also
-    /// a percentage of the request: 1% for values from 0 to 100, 100% for values from 0 to 1.
-    #[serde(default, with = "As::<Option<UnitText>>")]
-    #[schemars(with = "Option<As<QuantityOrPercent>>")]
-    unit: Option<(Quantity, Option<f64>)>,
-    /// How long a value is valid if no other value follows. Default: one and a half times the
-    /// median interval of its series.
-    #[serde(default, with = "As::<Option<PositiveDuration>>")]
-    hold: Option<Span>,
-    /// The timestamp at t=0. Default: the first one of the file.
-    #[schemars(extend("examples" = ["2025-05-06T09:00:00Z"]))]
-    start: Option<String>,
-}
-
-impl SignalShape {
-    /// The file of a recorded signal.
-    fn source(&mut self) -> Option<RecordedSource> {
-        let csv = self.csv.take().map(RecordedSource::Csv);
-        let prometheus = self.prometheus.take().map(RecordedSource::Prometheus);
-        csv.or(prometheus).or(self.open_metrics.take().map(RecordedSource::OpenMetrics))
-    }
-}
-
-impl From<TextOrMap<SignalText, SignalShape>> for Signal {
-    fn from(signal: TextOrMap<SignalText, SignalShape>) -> Signal {
-        // The validation requires exactly one of the fields.
-        let mut shape = match signal {
-            TextOrMap::Text(quantity) => return Signal::Constant(quantity),
-            TextOrMap::Map(shape) => shape,
-        };
-        if let Some(source) = shape.source() {
-            let SignalShape { time, value, decimal, by, series, sum, unit, hold, start, .. } =
-                shape;
-            let empty = Recorded::new(source);
-            let (unit, percent) = unit.map_or((None, None), |(unit, of)| (Some(unit), of));
-            let columns = Recorded { time, value, decimal, percent, ..empty };
-            return Signal::Recorded(Recorded { by, series, sum, unit, hold, start, ..columns });
-        }
-        match shape {
-            SignalShape { noise: Some(percent), every, seed, of, .. } => {
-                let (every, seed) = (every.unwrap_or(NOISE_INTERVAL), seed.unwrap_or_default());
-                let of = of.unwrap_or_else(|| Box::new(Signal::zero()));
-                Signal::Noisy(Noise { percent, every, seed, of })
-            }
-            SignalShape { sine: Some(sine), .. } => Signal::Sine(sine),
-            SignalShape { steps, .. } if !steps.is_empty() => Signal::Steps(steps),
-            SignalShape { points, .. } => Signal::Points(points),
-        }
-    }
-}
-
-impl JsonSchema for Signal {
-    fn schema_name() -> Cow<'static, str> {
-        "Signal".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let scalar = generator.subschema_for::<As<QuantityOrPercent>>();
-        let map = generator.subschema_for::<SignalShape>();
-        json_schema!({
-            "description": "A value over time: a quantity that stays the same, or a map with \
-                            exactly one of steps, points, sine, noise, csv, prometheus and \
-                            openMetrics.",
-            "anyOf": [scalar, map],
-        })
-    }
-}
-
-/// A value at a time.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "{at: …, value: …}")]
-pub struct Point {
-    /// The time since the start.
-    #[serde(with = "As::<Instant>")]
-    pub at: Time,
-    /// The value.
-    #[serde(with = "As::<AnyQuantity>")]
-    #[schemars(with = "As<QuantityOrPercent>")]
-    pub value: Quantity,
-}
-
-/// `mean + amplitude * sin(2π (t - offset) / period)`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "{mean: …, amplitude: …, period: …}")]
-pub struct Sine {
-    /// The mean value.
-    #[serde(with = "As::<AnyQuantity>")]
-    #[schemars(with = "As<QuantityOrPercent>")]
-    pub mean: Quantity,
-    /// The largest difference from the mean.
-    #[serde(with = "As::<AnyQuantity>")]
-    #[schemars(with = "As<QuantityOrPercent>")]
-    pub amplitude: Quantity,
-    /// The duration of one wave.
-    #[serde(with = "As::<PositiveDuration>")]
-    pub period: Span,
-    /// A time at which the value rises through the mean. Default 0s.
-    #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
-    pub offset: Span,
 }
 
 /// How samples are taken.

@@ -55,8 +55,12 @@ fn each_value(signal: &mut Node, visit: &mut dyn FnMut(&mut Node, Precision)) {
             visit(value, Precision::Value);
         }
     }
+    // The values of a factor are numbers.
     if let Some(of) = signal.entry_mut("of") {
         each_value(of, visit);
+    }
+    if let Some(NodeKind::List(parts)) = signal.entry_mut("add").map(|it| &mut it.kind) {
+        parts.iter_mut().for_each(|part| each_value(part, visit));
     }
 }
 

@@ -18,8 +18,8 @@ pub use super::expectation::{
 pub use super::expected_metric::ExpectedMetric;
 pub use super::kinds::{BUILT_IN, ScalableKind, Target};
 pub use super::metrics::{
-    DescribedObject, Exception, ExternalMetric, Metrics, Noise, ObjectMetric, PodsMetric, Point,
-    ResourceUsage, Sampling, Series, Signal, Sine, UsageSource,
+    DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, ResourceUsage,
+    Sampling, Series, UsageSource,
 };
 pub use super::other_namespaces::OtherNamespace;
 pub use super::other_pods::{OtherPods, Readiness};
@@ -28,6 +28,7 @@ pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::recording::Timestamp;
 pub use super::releases::ReleaseRange;
 pub use super::search::{OpenEvents, OpenMetric, OpenValue, Search};
+pub use super::signal::{Modified, Modifier, Noise, Point, Signal, Sine};
 pub use super::with_vpa::WithVpa;
 pub use super::workload::{
     Container, OtherTarget, PodRules, PodsOfWorkload, ScaleDownOrder, Startup, Termination,

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::action::TimelineEvent;
-use super::metrics::{Metrics, Signal, UsageSource};
+use super::metrics::{Metrics, UsageSource};
+use super::signal::Signal;
 use super::text::{AnyQuantity, As, Instant, PositiveDuration};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};

@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use super::autoscaler::BEHAVIOR_ANNOTATION;
 use super::resolved::{
-    Action, Autoscaler, ExternalMetric, Metrics, ObjectMetric, Scenario, Signal, Sine, UsageSource,
+    Action, Autoscaler, ExternalMetric, Metrics, Modifier, Noise, ObjectMetric, Scenario, Signal,
+    Sine, UsageSource,
 };
 use kube_autoscaler_models::api::{ScalingPolicy, ScalingPolicyType, ScalingRules};
 use kube_autoscaler_models::time::{Span, Time};
@@ -223,16 +224,20 @@ impl Speed {
                 self.span(period);
                 self.span(offset);
             }
-            Signal::Noisy(noise) => {
-                self.span(&mut noise.every);
-                self.signal(&mut noise.of);
-            }
+            Signal::Sum(_) => {}
+            Signal::Modified(modified) => match &mut modified.by {
+                Modifier::Noise(Noise { every: span, .. })
+                | Modifier::Shift(span)
+                | Modifier::Repeat(span) => self.span(span),
+                Modifier::Factor(_) => {}
+            },
             Signal::Recorded(recorded) => {
                 let mut samples = recorded.samples.to_vec();
                 samples.iter_mut().for_each(|sample| self.time(&mut sample.at));
                 recorded.samples = samples.into();
             }
         }
+        signal.parts_mut().into_iter().for_each(|part| self.signal(part));
     }
 }
 

@@ -284,6 +284,40 @@ impl Form for Duration {
     }
 }
 
+/// A duration that may be negative.
+pub struct SignedDuration;
+
+impl Form for SignedDuration {
+    type Value = Span;
+    const NAME: &'static str = "\0signed duration";
+    const EXPECTED: &'static str = "a duration such as 15s, 7d or -1h30m";
+    const FALLBACK: &'static str = "0s";
+    const SCHEMA_NAME: &'static str = "SignedDuration";
+
+    fn read(text: &str) -> Result<Span, Diagnostic> {
+        match text.strip_prefix('-') {
+            Some(positive) => Ok(Span(-span(positive, SignedDuration::EXPECTED)?.0)),
+            None => span(text, SignedDuration::EXPECTED),
+        }
+    }
+    fn write(value: &Span) -> String {
+        value.to_string()
+    }
+    fn schema() -> Schema {
+        let pattern = DURATION.replacen('^', "^-?", 1);
+        json_schema!({
+            "title": "signed duration",
+            "description": "A duration in Go's format, or with days, that may be negative: 1h, \
+                            -30m, 7d.",
+            "type": ["string", "integer"],
+            "pattern": pattern,
+            "minimum": 0,
+            "maximum": 0,
+            "examples": ["7d", "-1h30m"],
+        })
+    }
+}
+
 /// The pattern of durations in the JSON Schema: days, which Go does not have, precede the rest.
 const DURATION: &str =
     r"^([0-9]+d([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))*|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+|0)$";
@@ -508,8 +542,8 @@ impl Form for QuantityOrPercent {
 narrower_form! {
     /// The quantity of a constant signal. A map in its place is a signal that changes.
     SignalText: Quantity = AnyQuantity, "\0signal",
-    expected "a quantity such as 500m, or a map with steps, points, sine, noise, csv, prometheus \
-              or openMetrics",
+    expected "a quantity such as 500m, or a map with steps, points, sine, add, noise, factor, \
+              shift, repeat, csv, prometheus or openMetrics",
     or_map true,
     fallback "0",
     AnyQuantity::read

@@ -9,8 +9,8 @@ use super::values::resource;
 use super::workload::known_container;
 use crate::raw::{ScenarioFile, Workload};
 use crate::resolved::{
-    DescribedObject, Exception, Metrics, Noise, ObjectMetric, Point, Recorded, ResourceUsage,
-    Signal, Sine, UsageSource,
+    DescribedObject, Exception, Metrics, Modified, Modifier, ObjectMetric, Point, Recorded,
+    ResourceUsage, Signal, Sine, UsageSource,
 };
 use crate::text::UNIT_EXAMPLES;
 use kube_autoscaler_models::counted::listed;
@@ -170,46 +170,80 @@ fn one_of(names: &[&str], given: &[&str]) -> String {
     format!("expected exactly one of {}, found {found}", listed(names, "and"))
 }
 
+/// The fields of a signal that decide its shape.
+const SHAPES: [&str; 11] = [
+    "steps",
+    "points",
+    "sine",
+    "add",
+    "noise",
+    "factor",
+    "shift",
+    "repeat",
+    "csv",
+    "prometheus",
+    "openMetrics",
+];
+
+/// The shapes with a field `of`.
+const MODIFIERS: [&str; 4] = ["noise", "factor", "shift", "repeat"];
+
+/// The shapes that require each of the other fields.
+const OTHER_FIELDS: [(&[&str], &[&str]); 4] = [
+    (&["by", "series", "sum", "unit", "hold", "start"], &["csv", "prometheus", "openMetrics"]),
+    (&["time", "value", "decimal"], &["csv"]),
+    (&["every", "seed"], &["noise"]),
+    (&["of"], &MODIFIERS),
+];
+
 fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     if matches!(signal, Signal::Constant(_)) || !at.is_map() {
         return;
     }
-    let shapes = ["steps", "points", "sine", "noise", "csv", "prometheus", "openMetrics"];
-    match at.given(&shapes).as_slice() {
+    match at.given(&SHAPES).as_slice() {
         [] => {
-            let shapes = listed(&shapes, "and");
+            let shapes = listed(&SHAPES, "and");
             problems.plain(at, format!("the signal is empty: expected exactly one of {shapes}"));
         }
         &[name] => {
-            let file_fields = ["by", "series", "sum", "unit", "hold", "start"];
-            let csv_fields = ["time", "value", "decimal"];
-            let is_file = matches!(signal, Signal::Recorded(_));
-            let wrong = file_fields.into_iter().filter(|_| !is_file);
-            let wrong = wrong.chain(csv_fields.into_iter().filter(|_| name != "csv"));
-            let noise_fields = ["every", "seed", "of"];
-            let wrong = wrong.chain(noise_fields.into_iter().filter(|_| name != "noise"));
-            if let Some(field) = wrong.into_iter().find(|field| at.key(field).node().is_some()) {
-                let of = match field {
-                    field if csv_fields.contains(&field) => "`csv`",
-                    field if noise_fields.contains(&field) => "`noise`",
-                    _ => "`csv`, `prometheus` or `openMetrics`",
-                };
-                problems.plain(at.key_position(field), format!("`{field}` requires {of}"));
-            }
-            if let Signal::Steps(points) | Signal::Points(points) = signal {
-                check_points(points, at.key(name), problems);
-            }
-            if let Signal::Noisy(noise) = signal {
-                check_noise(noise, at, problems);
-            }
-            if let Signal::Recorded(Recorded { unit: Some(unit), .. }) = signal
-                && unit.sign() <= 0
+            let wrong = OTHER_FIELDS.iter().filter(|(_, shapes)| !shapes.contains(&name));
+            let wrong =
+                wrong.flat_map(|(fields, shapes)| fields.iter().map(move |it| (it, shapes)));
+            if let Some((field, shapes)) =
+                wrong.into_iter().find(|(field, _)| at.key(field).node().is_some())
             {
-                let what = format!("expected a unit greater than 0, found {unit}");
-                problems.hint(at.key("unit"), what, UNIT_EXAMPLES);
+                let shapes: Vec<String> = shapes.iter().map(|name| format!("`{name}`")).collect();
+                let shapes: Vec<&str> = shapes.iter().map(String::as_str).collect();
+                let shapes = listed(&shapes, "or");
+                problems.plain(at.key_position(field), format!("`{field}` requires {shapes}"));
+            }
+            check_shape(signal, name, at, problems);
+        }
+        several => problems.plain(at, one_of(&SHAPES, several)),
+    }
+}
+
+/// Checks a signal whose field `name` decides its shape.
+fn check_shape(signal: &Signal, name: &str, at: At<'_>, problems: &mut Problems) {
+    match signal {
+        Signal::Steps(points) | Signal::Points(points) => {
+            check_points(points, at.key(name), problems);
+        }
+        Signal::Sum(parts) => {
+            if parts.len() < 2 {
+                let what = "expected at least two signals to add up";
+                problems.hint(at.key(name), what, "for example [{csv: a.csv}, {csv: b.csv}]");
+            }
+            for (index, part) in parts.iter().enumerate() {
+                check_signal(part, at.key(name).index(index), problems);
             }
         }
-        several => problems.plain(at, one_of(&shapes, several)),
+        Signal::Modified(modified) => check_modified(modified, name, at, problems),
+        Signal::Recorded(Recorded { unit: Some(unit), .. }) if unit.sign() <= 0 => {
+            let what = format!("expected a unit greater than 0, found {unit}");
+            problems.hint(at.key("unit"), what, UNIT_EXAMPLES);
+        }
+        _ => {}
     }
 }
 
@@ -238,24 +272,42 @@ fn refuse_negative(signal: &Signal, at: At<'_>, problems: &mut Problems) {
                 problems.plain(at.key("sine").key("amplitude"), what);
             }
         }
-        Signal::Noisy(noise) => refuse_negative(&noise.of, at.key("of"), problems),
+        // A product or a sum can be positive although a part of it is negative. Computed usage is
+        // never negative.
+        Signal::Modified(Modified { by: Modifier::Factor(_), .. }) | Signal::Sum(_) => {}
+        Signal::Modified(modified) => refuse_negative(&modified.of, at.key("of"), problems),
         Signal::Recorded(_) => {}
     }
 }
 
-fn check_noise(noise: &Noise, at: At<'_>, problems: &mut Problems) {
-    if !(1..=100).contains(&noise.percent) {
-        let what = format!("expected noise from 1% to 100%, found {}%", noise.percent);
-        problems.plain(at.key("noise"), what);
-    }
+/// Checks a signal that modifies another one by the field `name`.
+fn check_modified(modified: &Modified, name: &str, at: At<'_>, problems: &mut Problems) {
+    let Modified { by, of: signal } = modified;
+    let example = match by {
+        Modifier::Noise(noise) => {
+            if !(1..=100).contains(&noise.percent) {
+                let what = format!("expected noise from 1% to 100%, found {}%", noise.percent);
+                problems.plain(at.key(name), what);
+            }
+            "noise: 10%"
+        }
+        Modifier::Factor(factor) => {
+            check_signal(factor, at.key(name), problems);
+            "factor: 2"
+        }
+        Modifier::Shift(_) => "shift: 1h",
+        Modifier::Repeat(_) => "repeat: 24h",
+    };
     let of = at.key("of");
+    let noise = |by: &Modifier| matches!(by, Modifier::Noise(_));
+    let is_noise = |signal: &Signal| matches!(signal, Signal::Modified(it) if noise(&it.by));
     if of.node().is_none() {
-        let hint = "for example {noise: 10%, of: {sine: …}}";
-        problems.hint(at, "`noise` requires `of`, the signal", hint);
-    } else if matches!(*noise.of, Signal::Noisy(_)) {
+        let hint = format!("for example {{{example}, of: {{sine: …}}}}");
+        problems.hint(at, format!("`{name}` requires `of`, the signal"), hint);
+    } else if noise(by) && is_noise(signal) {
         problems.hint(of, "a signal with noise can't have further noise", "remove one `noise`");
     } else {
-        check_signal(&noise.of, of, problems);
+        check_signal(signal, of, problems);
     }
 }
 

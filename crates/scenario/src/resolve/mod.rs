@@ -29,7 +29,7 @@ use self::hpa::Hpas;
 pub use self::hpa::{SingleHpa, single_hpa};
 use self::reach::Reach;
 use self::recordings::Recordings;
-pub use self::recordings::recorded_length;
+pub use self::recordings::recorded_lengths;
 use self::timeline::ResolveContext;
 pub use self::units::{MOST_CPU, Usual, is_implausible, rounded, usual_pod};
 pub(crate) use self::versions::not_yet_served;

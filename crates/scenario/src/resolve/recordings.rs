@@ -10,7 +10,7 @@ use crate::error::unreadable;
 use crate::recorded::{Recorded, RecordedSample};
 use crate::recording::{Clock, Recording, Signals, Timestamp, Used};
 use crate::resolved::{
-    Exception, Metrics, Noise, PodSet, ResourceUsage, Series, Signal, UsageSource,
+    Exception, Metrics, Modified, Modifier, PodSet, ResourceUsage, Series, Signal, UsageSource,
 };
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
@@ -206,8 +206,14 @@ impl<'a> Recordings<'a> {
         problems: &mut Problems,
     ) -> Vec<Exception> {
         let recorded = match signal {
-            Signal::Noisy(noise) => {
-                return self.noisy(noise, may_be_by_pod, at.key("of"), problems);
+            Signal::Modified(modified) => {
+                return self.modified(modified, may_be_by_pod, at, problems);
+            }
+            Signal::Sum(parts) => {
+                for (index, part) in parts.iter_mut().enumerate() {
+                    self.common_signal(part, at.key("add").index(index), problems);
+                }
+                return Vec::new();
             }
             Signal::Recorded(recorded) => recorded,
             _ => return Vec::new(),
@@ -251,22 +257,40 @@ impl<'a> Recordings<'a> {
         exceptions
     }
 
-    /// Fills a signal with noise. The pods of a recording have different noise.
-    fn noisy(
+    /// Fills a part of a signal, which is the same for all pods.
+    fn common_signal(&mut self, signal: &mut Signal, at: At<'_>, problems: &mut Problems) {
+        if signal.recordings().iter().any(|recorded| recorded.by.is_some()) {
+            let what = "a sum or a factor can't have a recording with `by`, whose pods differ";
+            let hint = format!("to add up the series of the pods, use {}", self.read.syntax.sum());
+            problems.hint(at, what, hint);
+        } else {
+            self.signal(signal, false, at, problems);
+        }
+    }
+
+    /// Fills a signal with a modification, which applies to that of each pod. The pods of a
+    /// recording have different noise.
+    fn modified(
         &mut self,
-        noise: &mut Noise,
+        modified: &mut Modified,
         may_be_by_pod: bool,
         at: At<'_>,
         problems: &mut Problems,
     ) -> Vec<Exception> {
-        let pods = self.signal(&mut noise.of, may_be_by_pod, at, problems);
-        let with_noise = |(pod, exception): (u32, Exception)| {
-            let of = Box::new(exception.value);
-            let seed = noise.seed.wrapping_add(pod.wrapping_mul(SEED_OF_POD));
-            let value = Signal::Noisy(Noise { seed, of, ..noise.clone() });
+        let Modified { by, of } = modified;
+        if let Modifier::Factor(factor) = by {
+            self.common_signal(factor, at.key("factor"), problems);
+        }
+        let pods = self.signal(of, may_be_by_pod, at.key("of"), problems);
+        let with_modification = |(pod, exception): (u32, Exception)| {
+            let mut by = by.clone();
+            if let Modifier::Noise(noise) = &mut by {
+                noise.seed = noise.seed.wrapping_add(pod.wrapping_mul(SEED_OF_POD));
+            }
+            let value = Signal::Modified(Modified { by, of: Box::new(exception.value) });
             Exception { value, ..exception }
         };
-        (1..).zip(pods).map(with_noise).collect()
+        (1..).zip(pods).map(with_modification).collect()
     }
 
     fn text(&mut self, recorded: &Recorded) -> Result<Arc<str>, Diagnostic> {
@@ -283,7 +307,7 @@ impl<'a> Recordings<'a> {
 /// Refuses negative recorded usage. Values of custom and external metrics may be negative.
 fn refuse_negative(usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
     let signals = usage.source.signals().chain(usage.exceptions.iter().map(|it| &it.value));
-    for recorded in signals.filter_map(Signal::recorded) {
+    for recorded in signals.flat_map(Signal::unscaled_recordings) {
         let negative =
             recorded.samples.iter().filter_map(|sample| Some((sample.at, sample.milli?)));
         if let Some((time, milli)) = negative.into_iter().find(|(_, milli)| *milli < 0) {
@@ -300,11 +324,11 @@ fn read(reader: Reader<'_>, path: &str) -> Result<String, Diagnostic> {
     reader.read(path).map_err(|why| unreadable(path, why, reader.syntax))
 }
 
-/// The time from t=0 to the last sample of several recordings of a scenario. None: there is none.
-pub fn recorded_length<'r>(
+/// The time from t=0 to the last sample of each of the recordings of a scenario.
+pub fn recorded_lengths<'r>(
     signals: impl IntoIterator<Item = &'r Recorded>,
     reader: Reader<'_>,
-) -> Result<Option<Span>, Diagnostic> {
+) -> Result<Vec<Span>, Diagnostic> {
     let mut all = Vec::new();
     for recorded in signals {
         let text = read(reader, recorded.source.path())?;
@@ -312,9 +336,5 @@ pub fn recorded_length<'r>(
     }
     let used = || all.iter().map(|(recorded, recording)| Used { recorded, recording });
     let clock = Clock::new(used());
-    let mut longest = None;
-    for used in used() {
-        longest = longest.max(Some(used.recording.length(clock.start(used)?)));
-    }
-    Ok(longest)
+    used().map(|used| Ok(used.recording.length(clock.start(used)?))).collect()
 }

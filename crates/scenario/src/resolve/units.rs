@@ -6,7 +6,7 @@
 
 use super::cursor::{At, Problems};
 use super::hpa::Hpas;
-use crate::resolved::{Container, Metrics, Recorded, ResourceUsage, UsageSource, Workload};
+use crate::resolved::{Container, Metrics, Recorded, ResourceUsage, Signal, UsageSource, Workload};
 use crate::vpa::VpaWorkload;
 use kube_autoscaler_models::api::PodSpec;
 use kube_autoscaler_models::quantity::{Format, Quantity};
@@ -108,6 +108,9 @@ pub fn is_implausible(resource: &str, peak: i64, usual: i64, most_cpu: i64) -> b
     }
 }
 
+/// Gives the usage that a recording is.
+type UsageOf<'f, 'u> = &'f dyn Fn(&'u Recorded) -> Option<Usage<'u>>;
+
 impl Shared<'_> {
     fn check_all(&self, metrics: &Metrics, at: At<'_>, problems: &mut Problems) -> Vec<String> {
         let mut notes = Vec::new();
@@ -119,34 +122,34 @@ impl Shared<'_> {
     }
 
     /// Checks all signals of a resource.
-    fn check(&self, usage: &ResourceUsage, at: At<'_>, problems: &mut Problems) {
-        let mut check = |found: Option<Usage<'_>>, at: At<'_>| {
-            let Some(usage) = found else { return };
-            let Some(Finding { usage: shown, hint }) = usage.finding() else { return };
-            let Usage { recorded, whose, usual, .. } = &usage;
-            let (path, usual) = (recorded.source.path(), usage.amount(*usual));
-            let what =
-                format!("the unit of {path} seems to be wrong: {shown}, but {whose} {usual}");
-            problems.hint(at, what, hint);
-        };
-        match &usage.source {
-            UsageSource::PerPod(signal) => {
-                check(self.pod_usage(usage, signal.recorded(), None), at.key("perPod"));
+    fn check<'u>(&self, usage: &'u ResourceUsage, at: At<'_>, problems: &mut Problems) {
+        let mut check = |signal: &'u Signal, usage_of: UsageOf<'_, 'u>, at: At<'_>| {
+            for found in signal.unscaled_recordings().into_iter().filter_map(usage_of) {
+                let Some(Finding { usage: shown, hint }) = found.finding() else { continue };
+                let Usage { recorded, ref whose, usual, .. } = found;
+                let (path, usual) = (recorded.source.path(), found.amount(usual));
+                let what =
+                    format!("the unit of {path} seems to be wrong: {shown}, but {whose} {usual}");
+                problems.hint(at, what, hint);
             }
+        };
+        let of_pod = |recorded: &'u Recorded| self.pod_usage(usage, recorded, None);
+        match &usage.source {
+            UsageSource::PerPod(signal) => check(signal, &of_pod, at.key("perPod")),
             UsageSource::Load { total, .. } => {
-                check(self.pod_usage(usage, total.recorded(), Some(self.most)), at.key("load"));
+                let shared = |recorded| self.pod_usage(usage, recorded, Some(self.most));
+                check(total, &shared, at.key("load"));
             }
             UsageSource::PerContainer(containers) => {
                 for (name, signal) in &containers.0 {
-                    let found = self.container_usage(usage, signal.recorded(), name);
-                    check(found, at.key("containers").key(name));
+                    let of_container = |recorded| self.container_usage(usage, recorded, name);
+                    check(signal, &of_container, at.key("containers").key(name));
                 }
             }
         }
         let written = usage.exceptions.iter().filter(|exception| !exception.recorded);
         for (index, exception) in written.enumerate() {
-            let at = at.key("pods").index(index).key("value");
-            check(self.pod_usage(usage, exception.value.recorded(), None), at);
+            check(&exception.value, &of_pod, at.key("pods").index(index).key("value"));
         }
     }
 
@@ -155,7 +158,7 @@ impl Shared<'_> {
         let UsageSource::Load { total, .. } = &usage.source else { return None };
         let replicas = self.replicas;
         let request = request(self.spec, &usage.name, None)?;
-        let usage = self.pod_usage(usage, total.recorded(), Some(replicas))?;
+        let usage = self.pod_usage(usage, total.recorded()?, Some(replicas))?;
         let first = usage.recorded.at(Time::ZERO)? / replicas;
         (usage.resource == "cpu" && first / MOST_TOTAL > request).then(|| {
             let path = usage.recorded.source.path();
@@ -172,10 +175,12 @@ impl Shared<'_> {
     fn pod_usage<'r>(
         &self,
         usage: &'r ResourceUsage,
-        recorded: Option<&'r Recorded>,
+        recorded: &'r Recorded,
         shared: Option<i64>,
     ) -> Option<Usage<'r>> {
-        let recorded = recorded.filter(|recorded| recorded.unit.is_none())?;
+        if recorded.unit.is_some() {
+            return None;
+        }
         let (usual, whose) = match request(self.spec, &usage.name, None) {
             Some(request) => (request, "a pod requests"),
             None => (self.without_request)(&usage.name)?,
@@ -187,7 +192,7 @@ impl Shared<'_> {
     fn container_usage<'r>(
         &self,
         usage: &'r ResourceUsage,
-        recorded: Option<&'r Recorded>,
+        recorded: &'r Recorded,
         name: &str,
     ) -> Option<Usage<'r>> {
         let (usual, whose) = match request(self.spec, &usage.name, Some(name)) {

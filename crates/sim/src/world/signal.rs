@@ -5,7 +5,7 @@
 
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::resolved::{Noise, Point, Signal, Sine};
+use kube_lockstep_scenario::resolved::{Modified, Modifier, Noise, Point, Signal, Sine};
 
 /// The value of a signal at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,16 +99,40 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
         }
         Signal::Points(points) => read_points(points, at, grain),
         Signal::Sine(sine) => Reading::Computed(read_sine(sine, at, grain)),
-        Signal::Recorded(recorded) => {
-            recorded.at(at).map_or(Reading::Absent, |milli| Reading::Computed(grain.round(milli)))
+        Signal::Recorded(recorded) => computed(recorded.at(at), grain),
+        Signal::Modified(Modified { by: Modifier::Noise(noise), of }) => {
+            let value = milli(of, read(of, at, grain));
+            computed(value.map(|milli| with_noise(noise, at, milli)), grain)
         }
-        Signal::Noisy(noise) => {
-            let value = milli(&noise.of, read(&noise.of, at, grain));
-            value.map_or(Reading::Absent, |milli| {
-                Reading::Computed(grain.round(with_noise(noise, at, milli)))
-            })
+        Signal::Modified(Modified { by: Modifier::Factor(factor), of }) => {
+            let factor_and_value = signal_at(factor, at).zip(signal_at(of, at));
+            computed(factor_and_value.map(|(factor, milli)| times(factor, milli)), grain)
+        }
+        Signal::Modified(Modified { by: Modifier::Shift(span), of }) => {
+            computed(signal_at(of, at - *span), grain)
+        }
+        Signal::Modified(Modified { by: Modifier::Repeat(span), of }) => {
+            computed(signal_at(of, Time(at.0.rem_euclid(span.0.max(1)))), grain)
+        }
+        Signal::Sum(parts) => {
+            let values = parts.iter().map(|part| signal_at(part, at));
+            let sum =
+                values.into_iter().try_fold(0_i64, |sum, milli| Some(sum.saturating_add(milli?)));
+            computed(sum, grain)
         }
     }
+}
+
+/// A computed value, rounded to the grain. None: there is no sample.
+fn computed(milli: Option<i64>, grain: Grain) -> Reading {
+    milli.map_or(Reading::Absent, |milli| Reading::Computed(grain.round(milli)))
+}
+
+/// The product of two values in milli-units, with halves rounded up.
+fn times(factor: i64, milli: i64) -> i64 {
+    let product = (i128::from(factor) * i128::from(milli) + 500).div_euclid(1000);
+    let limit = if product < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(product).unwrap_or(limit)
 }
 
 /// The quantity of a reading of a signal. None: there is no sample.
@@ -133,27 +157,55 @@ pub fn signal_at(signal: &Signal, at: Time) -> Option<i64> {
 /// change all the time are read every second.
 #[must_use]
 pub fn signal_changes(signal: &Signal, until: Time) -> Vec<Time> {
-    let every = |span: Span, from: Time, to: Time| -> Vec<Time> {
-        let step = span.0.max(1);
-        let first = from.0.div_euclid(step) * step;
-        (0..).map(|n| Time(first + n * step)).take_while(|at| *at <= to.min(until)).collect()
-    };
+    changes(signal, Time::ZERO, until)
+}
+
+/// The times at which the value of a signal may change, at least those between two times.
+fn changes(signal: &Signal, from: Time, to: Time) -> Vec<Time> {
     let second = Span::from_secs(1);
     match signal {
         Signal::Constant(_) => Vec::new(),
         Signal::Steps(steps) => steps.iter().map(|step| step.at).collect(),
         Signal::Points(points) => match (points.first(), points.last()) {
-            (Some(first), Some(last)) => every(second, first.at, last.at + second),
+            (Some(first), Some(last)) => {
+                every(second, first.at.max(from), (last.at + second).min(to))
+            }
             _ => Vec::new(),
         },
-        Signal::Sine(_) => every(second, Time::ZERO, until),
+        Signal::Sine(_) => every(second, from, to),
         Signal::Recorded(recorded) => recorded.samples.iter().map(|sample| sample.at).collect(),
-        Signal::Noisy(noise) => {
-            let mut changes = signal_changes(&noise.of, until);
-            changes.extend(every(noise.every, Time::ZERO, until));
-            changes
-        }
+        Signal::Sum(_) => of_parts(signal, from, to),
+        Signal::Modified(Modified { by, of }) => match by {
+            Modifier::Factor(_) => of_parts(signal, from, to),
+            Modifier::Noise(noise) => {
+                [changes(of, from, to), every(noise.every, from, to)].concat()
+            }
+            Modifier::Shift(span) => {
+                let shifted = changes(of, from - *span, to - *span);
+                shifted.into_iter().map(|at| at + *span).collect()
+            }
+            Modifier::Repeat(span) => {
+                let end = Time::ZERO + *span;
+                let first = changes(of, Time::ZERO, end).into_iter();
+                let first = first.filter(|at| (Time::ZERO..end).contains(at));
+                let repeated = |at: Time| {
+                    every(*span, from, to).into_iter().map(move |begin| begin + at.since_start())
+                };
+                first.chain([Time::ZERO]).flat_map(repeated).collect()
+            }
+        },
     }
+}
+
+fn of_parts(signal: &Signal, from: Time, to: Time) -> Vec<Time> {
+    signal.parts().into_iter().flat_map(|part| changes(part, from, to)).collect()
+}
+
+/// The multiples of a span: the last one before the first time, and those up to the second one.
+fn every(span: Span, from: Time, to: Time) -> Vec<Time> {
+    let step = span.0.max(1);
+    let first = from.0.div_euclid(step) * step;
+    (0..).map(|n| Time(first + n * step)).take_while(|at| *at <= to).collect()
 }
 
 /// The reading of a signal in milli-units. None: there is no sample.
@@ -171,7 +223,7 @@ fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
         Signal::Steps(values) | Signal::Points(values) => {
             values.get(index).map(|point| &point.value)
         }
-        Signal::Sine(_) | Signal::Recorded(_) | Signal::Noisy(_) => None,
+        Signal::Sine(_) | Signal::Sum(_) | Signal::Modified(_) | Signal::Recorded(_) => None,
     }
 }
 
@@ -237,6 +289,7 @@ fn random(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_lockstep_scenario::recorded::{Recorded, RecordedSample, RecordedSource};
 
     fn q(text: &str) -> Quantity {
         Quantity::parse(text).expect("a quantity")
@@ -326,7 +379,8 @@ mod tests {
     fn noise_depends_on_the_seed_and_the_interval_only() {
         let noisy = |seed, percent| {
             let of = Box::new(Signal::Constant(q("1")));
-            Signal::Noisy(Noise { percent, every: Span::from_secs(15), seed, of })
+            let by = Modifier::Noise(Noise { percent, every: Span::from_secs(15), seed });
+            Signal::Modified(Modified { by, of })
         };
         let values = |signal: &Signal| -> Vec<i64> {
             let read = |i: i64| read(signal, Time::from_secs(15 * i), Grain::Milli);
@@ -344,6 +398,107 @@ mod tests {
         assert_eq!(at(&signal, 15, Grain::Milli), at(&signal, 29, Grain::Milli));
         // These values are part of recorded traces.
         assert_eq!(some[..4], [1044, 931, 988, 987]);
+    }
+
+    fn modified(by: Modifier, of: Signal) -> Signal {
+        Signal::Modified(Modified { by, of: Box::new(of) })
+    }
+
+    fn recording(values: &[(i64, Option<i64>)]) -> Signal {
+        let sample = |(at, milli): &(i64, Option<i64>)| RecordedSample {
+            at: Time::from_secs(*at),
+            milli: *milli,
+        };
+        let samples = values.iter().map(sample).collect();
+        Signal::Recorded(Recorded {
+            samples,
+            ..Recorded::new(RecordedSource::Csv("load.csv".to_owned()))
+        })
+    }
+
+    fn steps(values: &[(i64, &str)]) -> Signal {
+        Signal::Steps(values.iter().map(|(at, value)| point(*at, value)).collect())
+    }
+
+    #[test]
+    fn a_factor_multiplies_a_signal_and_may_change() {
+        let load = recording(&[(0, Some(1501)), (20, None), (30, Some(2000))]);
+        let twice = modified(Modifier::Factor(Box::new(Signal::Constant(q("1.5")))), load.clone());
+        for (seconds, value) in [(0, "2252m"), (19, "2252m"), (20, "none"), (30, "3")] {
+            assert_eq!(at(&twice, seconds, Grain::Milli), value, "t={seconds}");
+        }
+        assert_eq!(at(&twice, 0, Grain::Whole), "2");
+        let later = modified(Modifier::Factor(Box::new(steps(&[(0, "0"), (30, "1")]))), load);
+        for (seconds, value) in [(0, "0"), (20, "none"), (30, "2")] {
+            assert_eq!(at(&later, seconds, Grain::Milli), value, "t={seconds}");
+        }
+        let huge = |milli: &str| Box::new(Signal::Constant(q(milli)));
+        let product = modified(Modifier::Factor(huge("-9e15")), Signal::Constant(q("9e15")));
+        assert_eq!(read(&product, Time::ZERO, Grain::Signed), Reading::Computed(i64::MIN));
+    }
+
+    #[test]
+    fn a_sum_has_no_sample_where_a_part_has_none() {
+        let load = recording(&[(0, Some(500)), (20, None), (30, Some(2000))]);
+        let less = modified(Modifier::Factor(Box::new(Signal::Constant(q("-1")))), load.clone());
+        let sum = Signal::Sum(vec![less, Signal::Constant(q("1")), Signal::Constant(q("1m"))]);
+        for (seconds, signed, usage) in
+            [(0, "501m", "501m"), (20, "none", "none"), (30, "-999m", "0")]
+        {
+            assert_eq!(at(&sum, seconds, Grain::Signed), signed, "t={seconds}");
+            assert_eq!(at(&sum, seconds, Grain::Milli), usage, "t={seconds}");
+        }
+    }
+
+    #[test]
+    fn signals_can_be_shifted_and_repeated() {
+        let load = || recording(&[(0, Some(1000)), (20, Some(2000))]);
+        let later = modified(Modifier::Shift(Span::from_secs(10)), load());
+        for (seconds, value) in [(0, "none"), (10, "1"), (29, "1"), (30, "2")] {
+            assert_eq!(at(&later, seconds, Grain::Milli), value, "t={seconds}");
+        }
+        let earlier = modified(Modifier::Shift(Span::from_secs(-15)), load());
+        for (seconds, value) in [(0, "1"), (5, "2"), (500, "2")] {
+            assert_eq!(at(&earlier, seconds, Grain::Milli), value, "t={seconds}");
+        }
+        let again = modified(Modifier::Repeat(Span::from_secs(30)), load());
+        for (seconds, value) in [(0, "1"), (20, "2"), (30, "1"), (49, "1"), (50, "2"), (-5, "2")] {
+            assert_eq!(at(&again, seconds, Grain::Milli), value, "t={seconds}");
+        }
+    }
+
+    /// Every signal is constant between two neighbouring changes, except for those that change all
+    /// the time, which are read every second.
+    #[test]
+    fn changes_are_complete() {
+        let load = || recording(&[(0, Some(1000)), (7, None), (20, Some(2000))]);
+        let span = Span::from_secs;
+        let wave = Signal::Sine(Sine {
+            mean: q("2"),
+            amplitude: q("1"),
+            period: span(60),
+            offset: span(0),
+        });
+        let noise = Modifier::Noise(Noise { percent: 20, every: span(9), seed: 3 });
+        let ramp = Signal::Points(vec![point(5, "1"), point(15, "3")]);
+        let all = [
+            modified(Modifier::Repeat(span(13)), load()),
+            modified(Modifier::Repeat(span(31)), modified(Modifier::Shift(span(4)), load())),
+            modified(Modifier::Shift(span(-6)), modified(Modifier::Repeat(span(25)), load())),
+            modified(Modifier::Shift(span(40)), wave),
+            modified(Modifier::Shift(span(33)), ramp),
+            Signal::Sum(vec![load(), modified(noise.clone(), steps(&[(0, "1"), (50, "9")]))]),
+            modified(Modifier::Shift(span(5)), modified(noise, load())),
+            modified(Modifier::Factor(Box::new(steps(&[(0, "1"), (33, "2")]))), load()),
+        ];
+        for signal in all {
+            let changes = signal_changes(&signal, Time::from_secs(120));
+            for second in 1..120 {
+                let at = |second: i64| signal_at(&signal, Time::from_secs(second));
+                let changed = changes.contains(&Time::from_secs(second));
+                assert!(changed || at(second - 1) == at(second), "t={second} {signal:?}");
+            }
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl WorldSimulation {
             Signal::Steps(points) | Signal::Points(points) => {
                 points.iter().any(|point| point.at > now && point.at != TimelineEvent::NEVER)
             }
-            Signal::Sine(_) | Signal::Recorded(_) | Signal::Noisy(_) => true,
+            _ => true,
         };
         let metrics = &self.scenario.metrics;
         state.number(if metrics.signals().any(changes) { now.0 } else { -1 });

@@ -1,0 +1,633 @@
+//! How a load changes, in the short form of a command line: `300m`, `steps(0s:2,5m:8)`,
+//! `2 * csv(FILE) + 1`.
+
+use std::collections::BTreeMap;
+
+use kube_autoscaler_models::quantity::{Format, Quantity};
+use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::diagnostic::Hint;
+use kube_lockstep_scenario::error::nearest;
+use kube_lockstep_scenario::recorded::{DecimalMark, Recorded, RecordedSource};
+use kube_lockstep_scenario::signal::{
+    Modified, Modifier, NOISE_INTERVAL, Noise, Point, Signal, Sine,
+};
+use kube_lockstep_scenario::syntax::Syntax;
+use kube_lockstep_scenario::text::{
+    AnyQuantity, Duration, Form, PercentText, PositiveDuration, SignedDuration, UNIT_EXAMPLES,
+};
+
+/// The time that a prediction lasts after the last change of a load.
+pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
+
+/// The forms of a value, for messages.
+const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
+                     steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
+                     csv(FILE), prometheus(FILE), openMetrics(FILE), noise(10%,VALUE), \
+                     shift(1h,VALUE) or repeat(24h,VALUE), or their sums and products";
+
+/// How deep values can be nested.
+const DEEPEST: usize = 16;
+
+/// How a load changes: a signal whose amounts can be percentages of a request.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Shape {
+    Constant(LoadAmount),
+    Steps(Vec<LoadStep>),
+    Ramp(Vec<LoadStep>),
+    Sine { mean: LoadAmount, amplitude: LoadAmount, period: Span, offset: Span },
+    Recorded(Box<Recorded>),
+    Sum(Vec<Shape>),
+    Modified(Modified<Shape>),
+}
+
+/// A value from a time on.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LoadStep {
+    pub at: Time,
+    pub amount: LoadAmount,
+}
+
+/// A quantity, or a percentage of the request of a pod.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum LoadAmount {
+    Quantity(String),
+    Percent(f64),
+}
+
+/// The end of a prediction that shows a load. None: the load has no such part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct End {
+    /// Ten minutes after the last change of the computed parts, or after two waves.
+    pub computed: Option<Span>,
+    /// The last sample of a recording.
+    pub recorded: Option<Span>,
+}
+
+impl End {
+    /// The later of two ends.
+    pub(super) fn max(self, other: End) -> End {
+        let computed = self.computed.max(other.computed);
+        End { computed, recorded: self.recorded.max(other.recorded) }
+    }
+
+    fn later(self, by: Span) -> End {
+        let later = |end: Span| plus(end, by);
+        End { computed: self.computed.map(later), recorded: self.recorded.map(later) }
+    }
+}
+
+fn plus(span: Span, other: Span) -> Span {
+    Span(span.0.saturating_add(other.0))
+}
+
+impl Shape {
+    /// The end of a prediction that shows the load. `length` is that of a recording.
+    pub(super) fn end(&self, length: &dyn Fn(&Recorded) -> Span) -> End {
+        let after =
+            |span: Span| End { computed: Some(plus(span, AFTER_THE_LAST_CHANGE)), recorded: None };
+        match self {
+            Shape::Constant(_) => after(Span::ZERO),
+            Shape::Steps(changes) | Shape::Ramp(changes) => {
+                after(changes.last().map_or(Span::ZERO, |change| change.at.since_start()))
+            }
+            Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
+            Shape::Recorded(recorded) => End { computed: None, recorded: Some(length(recorded)) },
+            Shape::Sum(_) | Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => {
+                self.parts().into_iter().map(|part| part.end(length)).fold(End::default(), End::max)
+            }
+            Shape::Modified(Modified { by, of }) => match by {
+                Modifier::Shift(span) => of.end(length).later(*span),
+                Modifier::Repeat(span) => after(Span(span.0.saturating_mul(2))),
+                Modifier::Noise(_) | Modifier::Factor(_) => of.end(length),
+            },
+        }
+    }
+
+    /// The values that this one is calculated from.
+    fn parts(&self) -> Vec<&Shape> {
+        match self {
+            Shape::Sum(parts) => parts.iter().collect(),
+            Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
+            Shape::Modified(Modified { of, .. }) => vec![of],
+            _ => Vec::new(),
+        }
+    }
+
+    fn parts_mut(&mut self) -> Vec<&mut Shape> {
+        match self {
+            Shape::Sum(parts) => parts.iter_mut().collect(),
+            Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
+            Shape::Modified(Modified { of, .. }) => vec![of],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The recordings that the load is calculated from.
+    pub(super) fn recordings(&self) -> Vec<&Recorded> {
+        match self {
+            Shape::Recorded(recorded) => vec![recorded],
+            shape => shape.parts().into_iter().flat_map(Shape::recordings).collect(),
+        }
+    }
+
+    /// The recordings, mutable.
+    pub(super) fn recordings_mut(&mut self) -> Vec<&mut Recorded> {
+        match self {
+            Shape::Recorded(recorded) => vec![recorded],
+            shape => shape.parts_mut().into_iter().flat_map(Shape::recordings_mut).collect(),
+        }
+    }
+
+    /// The period of a load that repeats. None: the load has another form.
+    pub(super) fn period(&self) -> Option<Span> {
+        match self {
+            Shape::Sine { period, .. } => Some(*period),
+            Shape::Modified(Modified { by: Modifier::Repeat(span), .. }) => Some(*span),
+            Shape::Modified(Modified { by: Modifier::Noise(_) | Modifier::Shift(_), of }) => {
+                of.period()
+            }
+            _ => None,
+        }
+    }
+
+    /// The largest constant value in milli-units. None: the load is recorded, in percent, or
+    /// multiplied by a factor.
+    pub(super) fn peak(&self) -> Option<i64> {
+        match self {
+            Shape::Sum(parts) => parts.iter().filter_map(Shape::peak).reduce(i64::saturating_add),
+            Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => None,
+            Shape::Modified(Modified { of, .. }) => of.peak(),
+            shape => shape.amounts().into_iter().filter_map(LoadAmount::milli).max(),
+        }
+    }
+
+    /// The amounts that the load is calculated from, apart from factors.
+    pub(super) fn amounts(&self) -> Vec<&LoadAmount> {
+        match self {
+            Shape::Constant(amount) => vec![amount],
+            Shape::Steps(changes) | Shape::Ramp(changes) => {
+                changes.iter().map(|change| &change.amount).collect()
+            }
+            Shape::Sine { mean, amplitude, .. } => vec![mean, amplitude],
+            Shape::Recorded(_) => Vec::new(),
+            Shape::Sum(parts) => parts.iter().flat_map(Shape::amounts).collect(),
+            Shape::Modified(modified) => modified.of.amounts(),
+        }
+    }
+
+    /// Returns true for a wave that goes below zero. If only one of its amounts is a percentage,
+    /// the request decides, which is not known here.
+    pub(super) fn goes_below_zero(&self) -> bool {
+        match self {
+            Shape::Sine { mean, amplitude, .. } => match (mean, amplitude) {
+                (LoadAmount::Percent(mean), LoadAmount::Percent(amplitude)) => mean < amplitude,
+                _ => mean.milli() < amplitude.milli() && mean.milli().is_some(),
+            },
+            // The sum of a wave and another load can be positive.
+            Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => false,
+            Shape::Modified(modified) => modified.of.goes_below_zero(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the load depends on the request of the pods.
+    pub(super) fn is_relative(&self) -> bool {
+        let is_percent = |amount: &&LoadAmount| matches!(amount, LoadAmount::Percent(_));
+        self.recordings().iter().any(|recorded| recorded.percent.is_some())
+            || self.amounts().iter().any(is_percent)
+    }
+
+    /// The signal. `keeps_percent`: a unit in percent of the request remains one.
+    pub(super) fn signal(&self, resource: &str, request: i64, keeps_percent: bool) -> Signal {
+        let value = |amount: &LoadAmount| amount.value(resource, request);
+        let points = |changes: &[LoadStep]| -> Vec<Point> {
+            let point = |change: &LoadStep| Point { at: change.at, value: value(&change.amount) };
+            changes.iter().map(point).collect()
+        };
+        match self {
+            Shape::Constant(amount) => Signal::Constant(value(amount)),
+            Shape::Steps(changes) => Signal::Steps(points(changes)),
+            Shape::Ramp(changes) => Signal::Points(points(changes)),
+            Shape::Sine { mean, amplitude, period, offset } => {
+                let (mean, amplitude) = (value(mean), value(amplitude));
+                Signal::Sine(Sine { mean, amplitude, period: *period, offset: *offset })
+            }
+            Shape::Recorded(recorded) => {
+                let unit = match recorded.percent {
+                    None => recorded.unit.clone(),
+                    // One percent is the unit of values with and without percent signs.
+                    Some(percent) if keeps_percent && percent != 1.0 => {
+                        Some(Quantity::as_written(&format!("{percent}%")))
+                    }
+                    Some(percent) => {
+                        // Without a request, which is then missing, any unit is an example.
+                        let request = if request > 0 { request } else { 1000 };
+                        // A unit has all digits of a quantity.
+                        let unit = request as f64 * percent / 100.0 / 1000.0;
+                        Quantity::parse(&format!("{unit:.9}")).ok()
+                    }
+                };
+                Signal::Recorded(Recorded { unit, ..(**recorded).clone() })
+            }
+            Shape::Sum(parts) => {
+                let part = |part: &Shape| part.signal(resource, request, keeps_percent);
+                Signal::Sum(parts.iter().map(part).collect())
+            }
+            Shape::Modified(Modified { by, of }) => {
+                let signal =
+                    |shape: &Shape| Box::new(shape.signal(resource, request, keeps_percent));
+                let by = match by {
+                    Modifier::Factor(factor) => Modifier::Factor(signal(factor)),
+                    Modifier::Shift(span) => Modifier::Shift(*span),
+                    Modifier::Repeat(span) => Modifier::Repeat(*span),
+                    Modifier::Noise(noise) => Modifier::Noise(noise.clone()),
+                };
+                Signal::Modified(Modified { by, of: signal(of) })
+            }
+        }
+    }
+}
+
+impl LoadAmount {
+    /// The quantity in milli-units. None: it is a percentage.
+    pub(super) fn milli(&self) -> Option<i64> {
+        match self {
+            LoadAmount::Quantity(text) => Some(Quantity::parse(text).ok()?.milli()),
+            LoadAmount::Percent(_) => None,
+        }
+    }
+
+    fn value(&self, resource: &str, request: i64) -> Quantity {
+        match self {
+            LoadAmount::Quantity(text) => Quantity::as_written(text),
+            LoadAmount::Percent(percent) => {
+                let milli = (request as f64 * percent / 100.0).round() as i64;
+                match resource {
+                    "memory" => whole_bytes(milli),
+                    _ => Quantity::as_written(&format!("{milli}m")),
+                }
+            }
+        }
+    }
+}
+
+/// An amount of memory in whole bytes, from milli-units: readable, and as exact as usage is.
+pub(super) fn whole_bytes(milli: i64) -> Quantity {
+    Quantity::from_units(milli.saturating_add(500).div_euclid(1000), Format::BinarySI)
+}
+
+/// Reads a value.
+pub(super) fn read_shape(text: &str) -> Result<Shape, String> {
+    sum(text, DEEPEST)
+}
+
+/// Reads `VALUE + VALUE - VALUE`. `depth`: how deep further values can be nested.
+fn sum(text: &str, depth: usize) -> Result<Shape, String> {
+    let depth = depth.checked_sub(1).ok_or("too many parentheses in each other")?;
+    let mut parts = Vec::new();
+    for (operator, term) in terms(text, &['+', '-']) {
+        let value = product(term, depth)?;
+        parts.push(match operator {
+            Some('-') => multiplied(Shape::Constant(LoadAmount::Quantity("-1".to_owned())), value),
+            _ => value,
+        });
+    }
+    Ok(match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        last => Shape::Sum(parts.into_iter().chain(last).collect()),
+    })
+}
+
+/// Reads `VALUE * VALUE`.
+fn product(text: &str, depth: usize) -> Result<Shape, String> {
+    let factors = terms(text, &['*']);
+    let mut factors: Vec<Shape> =
+        factors.into_iter().map(|(_, factor)| single(factor, depth)).collect::<Result<_, _>>()?;
+    // The load is the factor that changes most, or the last one of several.
+    let rank = |index: &usize| match &factors[*index] {
+        shape if shape.is_relative() => 3,
+        shape if !shape.recordings().is_empty() => 2,
+        Shape::Constant(_) => 0,
+        _ => 1,
+    };
+    let load = (0..factors.len()).max_by_key(rank).unwrap_or(0);
+    let load = factors.remove(load);
+    if factors.iter().any(Shape::is_relative) {
+        return Err(format!("{text}: only one factor can be a percentage of the request"));
+    }
+    Ok(factors.into_iter().rev().fold(load, |load, factor| multiplied(factor, load)))
+}
+
+fn multiplied(factor: Shape, load: Shape) -> Shape {
+    Shape::Modified(Modified { by: Modifier::Factor(Box::new(factor)), of: Box::new(load) })
+}
+
+/// Splits a text at operators outside of parentheses and quotes. Each part has the operator before
+/// it.
+fn terms<'t>(text: &'t str, operators: &[char]) -> Vec<(Option<char>, &'t str)> {
+    let (mut parts, mut start, mut operator) = (Vec::new(), 0, None);
+    let (mut depth, mut quote, mut last) = (0, None, ' ');
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) if matches!(last, ',' | '=' | '(') => quote = Some(c),
+            ('(', None) => depth += 1,
+            (')', None) => depth -= 1,
+            _ if depth == 0 && operators.contains(&c) && is_operator(text, at) => {
+                parts.push((operator, text[start..at].trim()));
+                (start, operator) = (at + 1, Some(c));
+            }
+            _ => {}
+        }
+        last = if c.is_whitespace() { last } else { c };
+    }
+    parts.push((operator, text[start..].trim()));
+    parts
+}
+
+/// Returns true if the character is an operator, not a part of a number such as `1e-3` or of a
+/// file's name: an operator has spaces on both sides, or follows a parenthesis or a star.
+fn is_operator(text: &str, at: usize) -> bool {
+    let (before, after) = (&text[..at], &text[at + 1..]);
+    let has_spaces =
+        before.ends_with(char::is_whitespace) && after.starts_with(char::is_whitespace);
+    has_spaces
+        || before.trim_end().ends_with(')')
+        || (text[at..].starts_with('*') && !before.is_empty())
+}
+
+/// Reads a value without operators outside of parentheses.
+fn single(text: &str, depth: usize) -> Result<Shape, String> {
+    if text.is_empty() {
+        return Err("a value is missing next to +, - or *".to_owned());
+    }
+    let Some((name, arguments)) = text.split_once('(') else {
+        return amount(text).map(Shape::Constant);
+    };
+    let Some(arguments) = arguments.strip_suffix(')') else {
+        return Err(format!("{text}: a `)` is missing at the end"));
+    };
+    match name {
+        "" => sum(arguments, depth),
+        "steps" => steps(arguments).map(Shape::Steps),
+        "ramp" => changes(arguments).map(Shape::Ramp),
+        "sine" => sine(arguments),
+        "csv" => recorded(RecordedSource::Csv, arguments),
+        "prometheus" => recorded(RecordedSource::Prometheus, arguments),
+        "openMetrics" => recorded(RecordedSource::OpenMetrics, arguments),
+        "noise" => noise(arguments, depth),
+        "shift" => {
+            let (by, of) = duration_and_value(arguments, "shift(1h,csv(FILE))", depth)?;
+            Ok(Shape::Modified(Modified {
+                by: Modifier::Shift(read_form::<SignedDuration>(by)?),
+                of,
+            }))
+        }
+        "repeat" => {
+            let (by, of) = duration_and_value(arguments, "repeat(24h,csv(FILE))", depth)?;
+            let by = Modifier::Repeat(read_form::<PositiveDuration>(by)?);
+            Ok(Shape::Modified(Modified { by, of }))
+        }
+        _ => Err(match similar_form(name) {
+            Some(form) => format!("{name}(…) is unknown: did you mean {form}(…)?"),
+            None => format!("{name}(…) is unknown: expected {FORMS}"),
+        }),
+    }
+}
+
+/// Reads `1h,VALUE`.
+fn duration_and_value<'t>(
+    text: &'t str,
+    example: &str,
+    depth: usize,
+) -> Result<(&'t str, Box<Shape>), String> {
+    let (duration, value) = text
+        .split_once(',')
+        .ok_or_else(|| format!("{text}: expected a duration and a value, for example {example}"))?;
+    Ok((duration.trim(), Box::new(sum(value.trim(), depth)?)))
+}
+
+/// The form that a user probably means.
+fn similar_form(name: &str) -> Option<&'static str> {
+    const NAMES: [&str; 9] =
+        ["steps", "ramp", "sine", "csv", "prometheus", "openMetrics", "noise", "shift", "repeat"];
+    let same = NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+    same.or_else(|| nearest(name, &NAMES))
+}
+
+/// Reads `0s:2,5m:8`, which begins at 0s.
+fn steps(text: &str) -> Result<Vec<LoadStep>, String> {
+    let steps = changes(text)?;
+    match steps.first().filter(|first| first.at != Time::ZERO) {
+        None => Ok(steps),
+        Some(first) => Err(format!(
+            "the first step is at {}: add the value before it, for example steps(0s:0,{text})",
+            first.at
+        )),
+    }
+}
+
+/// Reads `0s:2,5m:8`.
+fn changes(text: &str) -> Result<Vec<LoadStep>, String> {
+    let change = |part: &str| {
+        let (at, value) = part
+            .split_once(':')
+            .ok_or_else(|| format!("{part}: expected TIME:VALUE, for example 5m:8"))?;
+        let at = Time::ZERO + span(at.trim())?;
+        Ok(LoadStep { at, amount: amount(value.trim())? })
+    };
+    let changes: Vec<LoadStep> = text.split(',').map(change).collect::<Result<_, String>>()?;
+    match changes.windows(2).find(|pair| pair[1].at <= pair[0].at) {
+        Some(pair) => {
+            let (last, time) = (pair[0].at, pair[1].at);
+            Err(format!("{time} is not after {last}, the previous time"))
+        }
+        None => Ok(changes),
+    }
+}
+
+fn sine(text: &str) -> Result<Shape, String> {
+    const EXAMPLE: &str = "for example sine(mean=4,amplitude=2,period=10m)";
+    let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
+    for part in text.split(',') {
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part}: expected NAME=VALUE, {EXAMPLE}"))?;
+        let name = name.trim();
+        if !matches!(name, "mean" | "amplitude" | "period" | "offset") {
+            return Err(format!(
+                "{name} is unknown: a sine has mean, amplitude, period and offset"
+            ));
+        }
+        fields.insert(name, value.trim());
+    }
+    let field = |name: &str| {
+        let given = fields.get(name).copied();
+        given.ok_or_else(|| format!("the {name} of the sine is missing, {EXAMPLE}"))
+    };
+    let period = field("period")?;
+    Ok(Shape::Sine {
+        mean: amount(field("mean")?)?,
+        amplitude: amount(field("amplitude")?)?,
+        period: read_form::<PositiveDuration>(period)?,
+        offset: fields.get("offset").map_or(Ok(Span::ZERO), |offset| span(offset))?,
+    })
+}
+
+/// Reads `10%,seed=7,every=15s,VALUE`.
+fn noise(text: &str, depth: usize) -> Result<Shape, String> {
+    const EXAMPLE: &str = "for example noise(10%,seed=7,steps(0s:2,5m:8))";
+    let (percent, mut rest) = text
+        .split_once(',')
+        .ok_or_else(|| format!("the value of the noise is missing, {EXAMPLE}"))?;
+    let percent = read_form::<PercentText>(percent.trim())?;
+    let (mut seed, mut every) = (0, NOISE_INTERVAL);
+    while let Some((option, value)) = rest.split_once(',') {
+        if let Some(text) = option.trim().strip_prefix("seed=") {
+            seed = text.parse().map_err(|_| format!("seed={text}: expected a number"))?;
+        } else if let Some(text) = option.trim().strip_prefix("every=") {
+            every = read_form::<PositiveDuration>(text)?;
+        } else {
+            break;
+        }
+        rest = value;
+    }
+    let of = Box::new(sum(rest.trim(), depth)?);
+    if matches!(&*of, Shape::Modified(Modified { by: Modifier::Noise(_), .. })) {
+        return Err("a load with noise can't have further noise".to_owned());
+    }
+    let by = Modifier::Noise(Noise { percent, every, seed });
+    Ok(Shape::Modified(Modified { by, of }))
+}
+
+/// Reads `FILE,time=COLUMN,value=COLUMN,unit=1m,…`. Other names are labels of the series. Files and
+/// values with a comma are in quotes.
+fn recorded(source: fn(String) -> RecordedSource, text: &str) -> Result<Shape, String> {
+    let mut parts = split(text).into_iter().map(str::trim);
+    let file = parts.next().map(unquoted).filter(|file| !file.is_empty());
+    let file = file.ok_or("the file is missing")?;
+    let mut recorded = Recorded::new(source(file.to_owned()));
+    recorded.syntax = Syntax::Flags;
+    for part in parts {
+        if part == "sum" {
+            recorded.sum = true;
+            continue;
+        }
+        let (name, value) = part.split_once('=').ok_or_else(|| {
+            format!(
+                "{part}: expected NAME=VALUE, for example value=cores; put a file or a value \
+                     with a comma in quotes"
+            )
+        })?;
+        let (name, value) = (name.trim(), unquoted(value.trim()));
+        let text = || Some(value.to_owned());
+        match name {
+            "time" => recorded.time = text(),
+            "value" => recorded.value = text(),
+            "by" => recorded.by = text(),
+            "start" => recorded.start = text(),
+            "decimal" => recorded.decimal = Some(decimal_mark(value)?),
+            "unit" => set_unit(&mut recorded, value)?,
+            "hold" => recorded.hold = Some(read_form::<PositiveDuration>(value)?),
+            label => drop(recorded.series.insert(label.to_owned(), value.to_owned())),
+        }
+    }
+    Ok(Shape::Recorded(Box::new(recorded)))
+}
+
+/// Sets the unit of a recorded load, which can be a percentage of the request.
+fn set_unit(recorded: &mut Recorded, text: &str) -> Result<(), String> {
+    let (unit, percent) = match amount(text)? {
+        LoadAmount::Quantity(unit) => (read_form::<AnyQuantity>(&unit)?, None),
+        // The quantity depends on the request, which is not known here.
+        LoadAmount::Percent(percent) => {
+            (Quantity::from_milli(1000, Format::DecimalSI), Some(percent))
+        }
+    };
+    if unit.sign() <= 0 || percent.is_some_and(|percent| percent <= 0.0) {
+        return Err(format!("unit={text}: expected a unit greater than 0, {UNIT_EXAMPLES}"));
+    }
+    (recorded.unit, recorded.percent) = (Some(unit), percent);
+    Ok(())
+}
+
+fn decimal_mark(text: &str) -> Result<DecimalMark, String> {
+    match text {
+        "comma" => Ok(DecimalMark::Comma),
+        "point" => Ok(DecimalMark::Point),
+        _ => Err(format!("decimal={text}: expected comma or point")),
+    }
+}
+
+pub(super) fn read_form<F: Form>(text: &str) -> Result<F::Value, String> {
+    F::read(text).map_err(|malformed| malformed.in_one_line(": "))
+}
+
+fn amount(text: &str) -> Result<LoadAmount, String> {
+    if let Some(percent) = text.strip_suffix('%') {
+        let percent = percent.parse().ok().filter(|it: &f64| it.is_finite() && *it >= 0.0);
+        return percent.map(LoadAmount::Percent).ok_or_else(|| format!("{text}: expected {FORMS}"));
+    }
+    if let Some(instead) = instead_of_amount(text) {
+        return Err(format!("{text}: did you mean {instead}?"));
+    }
+    match AnyQuantity::read(text) {
+        Ok(_) => Ok(LoadAmount::Quantity(text.to_owned())),
+        Err(malformed) => Err(match malformed.hint {
+            Some(hint @ Hint::Meant(_)) => format!("{text}: {hint}"),
+            _ => format!("{text}: expected {FORMS}"),
+        }),
+    }
+}
+
+/// A hint for text that is not an amount, or that is 0 as a quantity because its number is missing.
+fn instead_of_amount(text: &str) -> Option<String> {
+    let forms = [(".csv", "csv"), (".json", "prometheus"), (".txt", "openMetrics")];
+    if let Some((_, form)) = forms.iter().find(|(end, _)| text.ends_with(end)) {
+        // The name of the form may be there already: `csv load.csv`, `csv:load.csv`.
+        let file =
+            text.split_once([' ', ':', '=']).filter(|(name, _)| similar_form(name).is_some());
+        let (form, file) = match file {
+            Some((name, file)) => (similar_form(name).unwrap_or(form), file.trim()),
+            None => (*form, text),
+        };
+        return Some(format!("{form}({file})"));
+    }
+    let is_quantity = |text: &str| AnyQuantity::read(text).is_ok();
+    if !text.contains(|c: char| c.is_ascii_digit()) {
+        return is_quantity(text).then(|| format!("1{text}"));
+    }
+    let without_spaces: String = text.split_whitespace().collect();
+    (without_spaces != text && is_quantity(&without_spaces)).then_some(without_spaces)
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    read_form::<Duration>(text)
+}
+
+/// Splits at commas outside of quotes, which can be around a part or around a value after `=`.
+pub(super) fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut quote, mut last) = (Vec::new(), 0, None, ',');
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) if matches!(last, ',' | '=') => quote = Some(c),
+            (',', None) => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+        last = if c.is_whitespace() { last } else { c };
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// A text without the quotes around it.
+pub(super) fn unquoted(text: &str) -> &str {
+    let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(text)
+}
