@@ -491,6 +491,7 @@ mod tests {
             ("cpu=repeat(1,csv(a.csv))", "did you mean 1s?"),
             ("cpu=shfit(1h,2)", "did you mean shift(…)?"),
             ("cpu=2 * wave(1)", "wave(…) is unknown"),
+            ("cpu=2 x csv(a.csv)", "an operator is missing, for example 2 * csv(…)"),
             ("cpu=noise(5%,noise(5%,1))", "can't have further noise"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),

@@ -390,6 +390,9 @@ fn single(text: &str, depth: usize) -> Result<Shape, String> {
             Ok(Shape::Modified(Modified { by, of }))
         }
         _ => Err(match similar_form(name) {
+            Some(form) if name.contains(char::is_whitespace) => {
+                format!("{name}(…): an operator is missing, for example 2 * {form}(…)")
+            }
             Some(form) => format!("{name}(…) is unknown: did you mean {form}(…)?"),
             None => format!("{name}(…) is unknown: expected {FORMS}"),
         }),
