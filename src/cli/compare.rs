@@ -25,9 +25,11 @@ use kube_lockstep_report::comparison::{
 use kube_lockstep_report::first_difference::FirstDifference;
 use kube_lockstep_report::html::{Compared, Comparison};
 use kube_lockstep_report::json;
+use kube_lockstep_report::limits::{AppliedLimits, LimitsByLoad};
 use kube_lockstep_report::outcome::{note_line, note_text};
 use kube_lockstep_scenario as scenario;
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::load_factor::{LoadFactor, LoadFactors};
+use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::{FreeRun, free_run, free_run_by};
 
 const HELP: &str = "\
@@ -76,6 +78,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
+    /// Also predict with multiples of the load, of all metrics or of one, and show at which of them
+    /// each limit applies: 1,2,4, 0.5..4:0.5 or cpu=1,1.5,2. At other factors than 1, values are
+    /// rounded
+    #[arg(long, value_name = "[METRIC=]FACTORS")]
+    load_factors: Option<LoadFactors>,
     #[command(flatten)]
     measure: MeasureArgs,
     /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest]
@@ -96,15 +103,26 @@ pub(super) struct Args {
     manifests: ManifestArgs,
 }
 
+impl Args {
+    fn releases(&self) -> Releases {
+        self.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST))
+    }
+
+    /// The number of predictions without repetitions.
+    fn count(&self, subjects: &[Subject<'_>]) -> usize {
+        let settings = subjects.iter().map(|it| 1 + it.settings.len()).sum::<usize>();
+        let factors = self.load_factors.as_ref().map_or(1, |it| it.factors.len());
+        settings * factors * self.releases().iter().count()
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
     let Subjects { list: subjects, notes, left_out } = subjects(args, &settings)?;
     let several = subjects.len() > 1;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let releases = args.release.as_ref().map_or(1, |releases| releases.iter().count());
-    let count = releases * subjects.iter().map(|it| 1 + it.settings.len()).sum::<usize>();
     let mut predictions = Predictions {
-        page: file.is_some().then(|| Comparison::new(count)),
+        page: file.is_some().then(|| Comparison::new(args.count(&subjects))),
         ..Predictions::default()
     };
     if let Some(page) = &mut predictions.page {
@@ -115,13 +133,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         let name = |setting: &str| SettingName {
             scenario: several.then(|| scenario.id.clone()),
             setting: (!several || !settings.is_empty()).then(|| setting.to_owned()),
+            load_factor: None,
         };
-        predictions.add(&name(CURRENT), &scenario.path, scenario, args)?;
+        predictions.add_loads(&name(CURRENT), &scenario.path, scenario, args)?;
         for (setting, scenario) in others {
-            predictions.add(&name(&setting.name), &setting.about, scenario, args)?;
+            predictions.add_loads(&name(&setting.name), &setting.about, scenario, args)?;
         }
     }
-    let Predictions { rows, page, notes, is_undetermined, capacities_used, .. } = predictions;
+    let Predictions { rows, page, limits, notes, is_undetermined, capacities_used, .. } =
+        predictions;
     args.measure.check_used(&capacities_used)?;
     if rows.iter().all(|row| row.figures.is_none()) {
         let why = not_compared(&rows).collect::<Vec<_>>().join("\n");
@@ -131,15 +151,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         }
         .into());
     }
-    if let (Some(mut file), Some(page)) = (file, page) {
+    if let (Some(mut file), Some(mut page)) = (file, page) {
+        page.add_limits(&limits);
         file.write_all(page.page(&rows).as_bytes())?;
     }
     match args.format {
-        Format::Text => show(&comparison(&rows, columns(), most_columns()))?,
+        Format::Text => show(&comparison(&rows, &limits, columns(), most_columns()))?,
         Format::Json => {
             let mut out = io::stdout();
             for row in &rows {
                 unless_closed(json::line(&mut out, row))?;
+            }
+            for limits in &limits {
+                unless_closed(json::line(&mut out, limits))?;
             }
         }
     }
@@ -172,6 +196,10 @@ struct Predictions {
     rows: Vec<ComparisonRow>,
     /// The page to write, if any.
     page: Option<Comparison>,
+    /// The limits by load factor, if there are any.
+    limits: Vec<LimitsByLoad>,
+    /// The limits that apply in the predictions of a setting.
+    applied: Vec<Applied>,
     /// The targets that all settings of a workload are measured against: those of the first one.
     references: Vec<(Workload, Reference)>,
     /// The metrics whose capacities are used.
@@ -180,6 +208,13 @@ struct Predictions {
     notes: BTreeMap<String, String>,
     /// True if a scenario can't be run to its end.
     is_undetermined: bool,
+}
+
+/// The limits that apply in the first run of a setting, at a load factor on a release.
+struct Applied {
+    release: Release,
+    factor: LoadFactor,
+    limits: AppliedLimits,
 }
 
 /// The first run of a setting on the previous release.
@@ -293,7 +328,78 @@ fn note_on_metrics(setting: &SettingName, lacking: &[Arc<str>]) -> Option<String
 /// The namespace, kind and name of the target of a scenario.
 type Workload = [String; 3];
 
+/// The scenario with a multiple of its load.
+fn with_load_factor(
+    scenario: &Scenario,
+    factor: LoadFactor,
+    metric: Option<&str>,
+) -> Result<Arc<Scenario>, Failure> {
+    scenario::load_factor::with_load_factor(scenario, factor, metric).map(Arc::new).ok_or_else(
+        || {
+            let what = match metric {
+                Some(metric) => format!("--load-factors: no load of the metric `{metric}`"),
+                None => "--load-factors: no load of a metric".to_owned(),
+            };
+            Failure::usage(format!("{}: {what}", scenario.path))
+        },
+    )
+}
+
 impl Predictions {
+    /// Adds a scenario, for each load factor.
+    fn add_loads(
+        &mut self,
+        setting: &SettingName,
+        about: &str,
+        scenario: &Arc<Scenario>,
+        args: &Args,
+    ) -> anyhow::Result<()> {
+        let Some(LoadFactors { metric, factors }) = &args.load_factors else {
+            return self.add(setting, about, scenario, args);
+        };
+        let multiplied = |factor| with_load_factor(scenario, factor, metric.as_deref());
+        self.applied.clear();
+        for factor in factors {
+            let setting = SettingName { load_factor: Some(*factor), ..setting.clone() };
+            self.add(&setting, about, &multiplied(*factor)?, args)?;
+        }
+        for release in args.releases().iter() {
+            let applied = self.applied.iter().filter(|applied| applied.release == release);
+            let known: Vec<_> = applied.map(|it| (it.factor, it.limits)).collect();
+            if known.len() == factors.len() {
+                let at = |factor| {
+                    let run = free_run(&multiplied(factor).ok()?, release);
+                    run.undetermined.is_none().then(|| AppliedLimits::new(&run))
+                };
+                let (setting, release) = (setting.clone(), release.to_string());
+                self.limits.push(LimitsByLoad::new(setting, release, known, at));
+            }
+        }
+        Ok(())
+    }
+
+    /// The prediction of a scenario, or the reason why it can't be compared.
+    fn predicted(
+        &mut self,
+        scenario: &Arc<Scenario>,
+        release: Release,
+    ) -> Result<FreeRun, SkipReason> {
+        if let Some(why) = scenario.unsupported_on(release) {
+            return Err(why);
+        }
+        let run = free_run(scenario, release);
+        if let Some(why) = run.refused() {
+            return Err(why.into());
+        }
+        match run.undetermined {
+            None => Ok(run),
+            Some(random) => {
+                self.is_undetermined = true;
+                Err(random.why.into())
+            }
+        }
+    }
+
     /// Adds a scenario: one row for each release and run.
     fn add(
         &mut self,
@@ -302,7 +408,7 @@ impl Predictions {
         scenario: &Arc<Scenario>,
         args: &Args,
     ) -> anyhow::Result<()> {
-        let releases = args.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST));
+        let releases = args.releases();
         let mut reconciles = Vec::new();
         let mut before: Option<Before> = None;
         for release in releases.iter() {
@@ -310,35 +416,32 @@ impl Predictions {
             for number in 0..args.runs {
                 let scenario = with_noise_of_run(scenario, setting, number)?;
                 let row = ComparisonRow {
-                    setting: setting.to_string(),
+                    setting: setting.clone(),
                     namespace: scenario.namespace.to_string(),
                     hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
                     release: release.to_string(),
                     run: (args.runs > 1).then_some(number + 1),
                     figures: None,
                     first_difference: None,
-                    not_compared: scenario.unsupported_on(release),
+                    not_compared: None,
                 };
-                if row.not_compared.is_some() {
-                    self.rows.push(row);
-                    break;
-                }
-                let run = free_run(&scenario, release);
-                if let Some(why) = run.refused() {
-                    self.rows.push(ComparisonRow { not_compared: Some(why.into()), ..row });
-                    break;
-                }
-                if let Some(random) = run.undetermined {
-                    self.is_undetermined = true;
-                    let not_compared = Some(random.why.into());
-                    self.rows.push(ComparisonRow { not_compared, ..row });
-                    break;
-                }
+                let run = match self.predicted(&scenario, release) {
+                    Ok(run) => run,
+                    Err(why) => {
+                        self.rows.push(ComparisonRow { not_compared: Some(why), ..row });
+                        break;
+                    }
+                };
                 if let Some(page) = self.page.as_mut().filter(|_| number == 0) {
                     page.add(Compared { setting, about, scenario: &scenario, run: &run });
                 }
                 if number == 0 {
                     reconciles.extend(Reconciles::new(release, &run));
+                    self.applied.extend(setting.load_factor.map(|factor| Applied {
+                        release,
+                        factor,
+                        limits: AppliedLimits::new(&run),
+                    }));
                 }
                 self.note(&scenario, &run);
                 let reference = self.reference(&scenario, &run, &args.measure)?;

@@ -392,20 +392,19 @@ fn page(report: &Report<'_>, planned: &[Planned<'_>], args: &Args) -> String {
             let setting = SettingName {
                 scenario: (planned.len() > 1).then(|| result.name.clone()),
                 setting: Some(version.clone()),
+                load_factor: None,
             };
             let run = free_run(scenario, args.release.release);
             let about = change.fields.iter().map(ToString::to_string).collect::<Vec<_>>();
             let about = about.join("; ");
             page.add(Compared { setting: &setting, about: &about, scenario, run: &run });
             rows.push(ComparisonRow {
-                setting: setting.to_string(),
+                setting,
                 namespace: scenario.namespace.to_string(),
                 hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
                 release: report.subject.release.clone(),
-                run: None,
                 figures: Some(figures),
-                first_difference: None,
-                not_compared: None,
+                ..ComparisonRow::default()
             });
         }
     }

@@ -385,8 +385,9 @@ fn add_to_page(
         let name = SettingName {
             scenario: is_one_of_several.then(|| scenario.id.clone()),
             setting: Some(name),
+            load_factor: None,
         };
-        outputs.rows.push(subject.row(&name.to_string(), setting.figures));
+        outputs.rows.push(subject.row(name.clone(), setting.figures));
         if setting.changes.is_empty() || tuned.best.as_ref() == Some(setting) {
             let scenario = tune.scenario_with(setting).map_err(Failure::usage)?;
             let run = free_run(&scenario, release);

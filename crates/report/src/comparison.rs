@@ -6,18 +6,21 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anstyle::Style;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::bound::number;
 use super::capacity::Capacity;
 use super::first_difference::{FirstDifference, first_differences};
 use super::layout::{Align, Columns, hanging, width};
+use super::limits::{LimitsByLoad, limits_table};
 use super::measurement;
 use super::missing::MissingByCause;
 use super::style::DIM;
 use kube_autoscaler_models::derivation::{MetricDerivation, Target};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::error::similar;
+use kube_lockstep_scenario::load_factor::LoadFactor;
 use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
 
@@ -223,26 +226,56 @@ pub fn columns_help(columns: usize) -> String {
 }
 
 /// The name of a compared setting, in the form `shop/web: fast`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SettingName {
     /// The scenario, if several are compared.
     pub scenario: Option<String>,
     /// The setting; `None` if the scenario has only one.
     pub setting: Option<String>,
+    /// The factor by which the load is multiplied, if there are several.
+    pub load_factor: Option<LoadFactor>,
 }
 
-impl Display for SettingName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl SettingName {
+    /// The setting of the only scenario.
+    #[must_use]
+    pub fn of_only_scenario(setting: &str) -> SettingName {
+        SettingName { setting: Some(setting.to_owned()), ..SettingName::default() }
+    }
+
+    /// The name without a load factor.
+    fn name(&self) -> String {
         let parts = self.scenario.iter().chain(&self.setting);
-        f.write_str(&parts.map(String::as_str).collect::<Vec<_>>().join(": "))
+        parts.map(String::as_str).collect::<Vec<_>>().join(": ")
     }
 }
 
-#[derive(Clone, Debug, Serialize)]
+/// With a load factor: `shop/web: fast ×2`.
+impl Display for SettingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())?;
+        self.load_factor.map_or(Ok(()), |factor| write!(f, " ×{factor}"))
+    }
+}
+
+/// As the fields `setting` and `loadFactor`.
+impl Serialize for SettingName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("setting", &self.name())?;
+        if let Some(factor) = self.load_factor {
+            map.serialize_entry("loadFactor", &factor)?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonRow {
     /// The name of the setting.
-    pub setting: String,
+    #[serde(flatten)]
+    pub setting: SettingName,
     /// The namespace of the HPA.
     pub namespace: String,
     /// The name of the HPA, of the first one if the scenario has several.
@@ -468,6 +501,7 @@ pub struct Line {
     pub(super) is_detail: bool,
 }
 
+#[derive(Debug)]
 pub struct FiguresTable {
     pub(crate) head: Vec<&'static str>,
     pub(crate) lines: Vec<Line>,
@@ -526,7 +560,7 @@ impl FiguresTable {
             let mut add = |cells, is_detail| lines.push(Line { cells, is_detail });
             if run.is_none() {
                 let text = |it: &Column| it.unit.text((it.figure)(first), 0);
-                add(line(setting.clone(), release, &text), false);
+                add(line(setting.to_string(), release, &text), false);
                 continue;
             }
             let values = |it: &Column| all.iter().map(|figures| (it.figure)(figures)).collect();
@@ -564,12 +598,18 @@ pub fn figures_text(rows: &[ComparisonRow], most_columns: usize) -> String {
     FiguresTable::new("setting", rows, &columns(rows)).text(1, most_columns)
 }
 
-/// The rows as tables, with the first differences between releases. A table that is wider than
-/// `most_columns` is divided into parts.
+/// The rows as tables, with the limits by load factor, if there are any, and the first differences
+/// between releases. A table that is wider than `most_columns` is divided into parts.
 #[must_use]
-pub fn comparison(rows: &[ComparisonRow], columns: usize, most_columns: usize) -> String {
+pub fn comparison(
+    rows: &[ComparisonRow],
+    limits: &[LimitsByLoad],
+    columns: usize,
+    most_columns: usize,
+) -> String {
     let keys = if has_several_releases(rows) { 2 } else { 1 };
-    let tables = tables(rows);
+    let mut tables = tables(rows);
+    tables.extend(limits_table(limits));
     let tables: Vec<String> = tables.iter().map(|table| table.text(keys, most_columns)).collect();
     let mut out = tables.join("\n");
     let differences = first_differences(rows, columns);
@@ -753,7 +793,7 @@ mod tests {
         let run = free_run(&scenario, Release::NEWEST);
         let figures = Figures::new(&scenario, &run, &Reference::new(&run)).at_price(0.05);
         let row = ComparisonRow {
-            setting: "a setting with a long name".to_owned(),
+            setting: SettingName::of_only_scenario("a setting with a long name"),
             namespace: "default".to_owned(),
             hpa: "web".to_owned(),
             release: "1.37".to_owned(),
@@ -763,8 +803,8 @@ mod tests {
             not_compared: None,
         };
         let rows = [row];
-        assert_eq!(comparison(&rows, 100, 200).lines().count(), 2);
-        let folded = crate::plain(&comparison(&rows, 80, 80));
+        assert_eq!(comparison(&rows, &[], 100, 200).lines().count(), 2);
+        let folded = crate::plain(&comparison(&rows, &[], 80, 80));
         assert!(folded.lines().all(|line| line.chars().count() <= 80), "{folded}");
         for column in COLUMNS {
             assert_eq!(folded.matches(column.name).count(), 1, "{}: {folded}", column.name);

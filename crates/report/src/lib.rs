@@ -23,6 +23,7 @@ pub mod html;
 pub mod json;
 pub mod junit;
 pub mod layout;
+pub mod limits;
 pub mod markdown;
 mod measurement;
 mod metric;

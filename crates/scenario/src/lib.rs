@@ -30,6 +30,7 @@ mod hash;
 mod hints;
 pub mod kinds;
 mod known_fields;
+pub mod load_factor;
 mod manifest;
 pub mod metrics;
 mod needs;

@@ -74,14 +74,27 @@ impl Metrics {
     }
 
     fn signals_mut(&mut self) -> impl Iterator<Item = &mut Signal> {
-        let resources = self.resources.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
-        let pods = self.pods.iter_mut().map(|it| (&mut it.source, &mut it.exceptions));
-        let sources = resources.chain(pods).flat_map(|(source, exceptions)| {
+        self.named_signals_mut().map(|(_, signal)| signal)
+    }
+
+    /// The signals, mutable, each with the name of its metric.
+    pub(super) fn named_signals_mut(&mut self) -> impl Iterator<Item = (Arc<str>, &mut Signal)> {
+        let resources =
+            self.resources.iter_mut().map(|it| (&it.name, &mut it.source, &mut it.exceptions));
+        let pods = self.pods.iter_mut().map(|it| (&it.name, &mut it.source, &mut it.exceptions));
+        let sources = resources.chain(pods).flat_map(|(name, source, exceptions)| {
             let exceptions = exceptions.iter_mut().map(|exception| &mut exception.value);
-            source.signals_mut().chain(exceptions)
+            let signals = source.signals_mut().chain(exceptions);
+            signals.map(|signal| (name.clone(), signal))
         });
-        let objects = self.objects.iter_mut().flat_map(ObjectMetric::signals_mut);
-        let externals = self.externals.iter_mut().flat_map(ExternalMetric::signals_mut);
+        let objects = self.objects.iter_mut().flat_map(|metric| {
+            let name = metric.name.clone();
+            metric.signals_mut().map(move |signal| (name.clone(), signal))
+        });
+        let externals = self.externals.iter_mut().flat_map(|metric| {
+            let name = metric.name.clone();
+            metric.signals_mut().map(move |signal| (name.clone(), signal))
+        });
         sources.chain(objects).chain(externals)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
 use kube_lockstep_manifests::field::value_text;
-use kube_lockstep_report::comparison::{Column, ComparisonRow, Figures, figures_text};
+use kube_lockstep_report::comparison::{Column, ComparisonRow, Figures, SettingName, figures_text};
 use kube_lockstep_report::front::{Dot, FrontChart};
 use kube_lockstep_report::{counted, thousands, wrapped};
 use kube_lockstep_sim::run::shell_word;
@@ -91,7 +91,9 @@ impl Tuned {
         let mut out = wrapped("", &self.headline(), width.columns);
         out.push('\n');
         let shown = self.shown();
-        let row = |(name, setting): &(String, &Setting)| subject.row(name, setting.figures);
+        let row = |(name, setting): &(String, &Setting)| {
+            subject.row(SettingName::of_only_scenario(name), setting.figures)
+        };
         out += &figures_text(&shown.iter().map(row).collect::<Vec<_>>(), width.most);
         out.push('\n');
         for (name, setting) in shown.iter().skip(1) {
@@ -221,9 +223,13 @@ impl Tuned {
         let row = |(without, name): (&Without, &String)| {
             let is_met = without.days_kept == self.days;
             let objective = if is_met { "" } else { " (objective not met)" };
-            Some(subject.row(&format!("without {name}{objective}"), without.figures?))
+            let name = SettingName::of_only_scenario(&format!("without {name}{objective}"));
+            Some(subject.row(name, without.figures?))
         };
-        let best = self.best.iter().map(|best| subject.row("best", best.figures));
+        let best = self
+            .best
+            .iter()
+            .map(|best| subject.row(SettingName::of_only_scenario("best"), best.figures));
         let rows: Vec<ComparisonRow> =
             best.chain(self.contributions.iter().zip(&names).filter_map(row)).collect();
         format!("\n{}", figures_text(&rows, width.most))
@@ -287,16 +293,14 @@ pub struct Subject<'s> {
 impl Subject<'_> {
     /// The row of a setting in a table.
     #[must_use]
-    pub fn row(&self, setting: &str, figures: Figures) -> ComparisonRow {
+    pub fn row(&self, setting: SettingName, figures: Figures) -> ComparisonRow {
         ComparisonRow {
-            setting: setting.to_owned(),
+            setting,
             namespace: self.namespace.to_owned(),
             hpa: self.hpa.to_owned(),
             release: self.release.to_owned(),
-            run: None,
             figures: Some(figures),
-            first_difference: None,
-            not_compared: None,
+            ..ComparisonRow::default()
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The comparison of settings.
 
+use serde_json::Value;
+
 use super::{json, kube_lockstep, stderr, stdout, support, text};
 
 const EXAMPLE: [&str; 5] = [
@@ -104,6 +106,49 @@ fn noise_gives_the_same_figures_in_each_comparison() {
     assert_eq!(once[0]["podHours"], lines[0]["podHours"], "the first run is the load as it is");
     let errors = stderr(&kube_lockstep(&EXAMPLE).args(["--runs", "3"]).assert().code(2));
     assert!(errors.contains("no load has noise"), "{errors}");
+}
+
+/// The factor from which the maximum applies is checked against predictions with this load.
+#[test]
+fn load_factors_show_at_which_load_a_limit_applies() {
+    let wave = "sine(mean=500m,amplitude=300m,period=10m)";
+    let compare = |load: &str, arguments: &[&str]| {
+        let load = format!("cpu=total:{load}");
+        let example = ["compare", "-f", "examples/php-apache", "--load", &load, "--format=json"];
+        json(&kube_lockstep(&example).args(arguments).assert().code(0))
+    };
+    let lines = compare(wave, &["--load-factors", "0.1,1,2,8", "--set", "spec.maxReplicas=5"]);
+    let [current @ .., limits, limits_of_five] = &lines[..] else { panic!("{lines:?}") };
+    let shown: Vec<_> = current.iter().map(|row| (&row["setting"], &row["loadFactor"])).collect();
+    assert_eq!(shown.len(), 8);
+    assert_eq!(shown[2], (&"current".into(), &2.0.into()));
+    assert_eq!(shown[5], (&"spec.maxReplicas=5".into(), &1.0.into()));
+    let maximum = |limits: &Value| {
+        let ranges = &limits["limitsApply"]["maximum"];
+        assert_eq!((ranges.as_array().map(Vec::len), &ranges[0]["to"]), (Some(1), &Value::Null));
+        ranges[0]["from"].as_f64().expect("a factor")
+    };
+    for (limits, most) in [(limits, 10), (limits_of_five, 5)] {
+        let from = maximum(limits);
+        let set = format!("spec.maxReplicas={}", most + 10);
+        // With a higher maximum, the replicas exceed this one from that factor on.
+        for (factor, exceeds) in [(from, true), (from * 0.98, false)] {
+            let rows = compare(&format!("{factor} * {wave}"), &["--set", &set]);
+            let peak = rows[1]["peakReplicas"].as_i64().expect("a number");
+            assert_eq!(peak > most, exceeds, "{factor}: {peak} of {most}");
+        }
+    }
+    let twice = compare(&format!("2 * {wave}"), &[]);
+    assert_eq!(twice[0]["podHours"], current[2]["podHours"]);
+    assert_eq!(limits["limitsApply"]["scaleDownRate"], serde_json::json!([]));
+    let example = ["compare", "-f", "examples/php-apache", "--load", "cpu=total:1"];
+    for (factors, expected) in [
+        ("memory=1,2", "--load-factors: no load of the metric `memory`"),
+        ("2", "expected several factors"),
+    ] {
+        let run = kube_lockstep(&example).args(["--load-factors", factors]).assert().code(2);
+        assert!(stderr(&run).contains(expected), "{factors}: {}", stderr(&run));
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::comparison::{
 use crate::counted;
 use crate::first_difference::{Differing, differing};
 use crate::front::FrontChart;
+use crate::limits::{LimitsByLoad, limits_table};
 use crate::prediction::Predicted;
 use crate::presentation::{Chart, Controller as _, Unit, Value, hpa, largest, words};
 use kube_autoscaler_models::time::Time;
@@ -68,6 +69,7 @@ pub struct Comparison {
     share: Share,
     notes: Vec<String>,
     fronts: Vec<FrontChart>,
+    limits: Vec<LimitsByLoad>,
 }
 
 /// The settings of one HPA, which share charts.
@@ -124,8 +126,13 @@ impl Comparison {
     #[must_use]
     pub fn new(settings: usize) -> Comparison {
         let share = Share::beside(CHART, settings);
-        let (hpas, sections, notes, fronts) = Default::default();
-        Comparison { hpas, sections, share, notes, fronts }
+        let (hpas, sections, notes, fronts, limits) = Default::default();
+        Comparison { hpas, sections, share, notes, fronts, limits }
+    }
+
+    /// Adds the limits of settings by load factor.
+    pub fn add_limits(&mut self, limits: &[LimitsByLoad]) {
+        self.limits.extend_from_slice(limits);
     }
 
     /// Adds a note on the whole comparison.
@@ -193,7 +200,7 @@ impl Comparison {
         let overview = html! {
             section.over {
                 @for chart in &self.fronts { (front(chart)) }
-                (figures(rows))
+                (figures(rows, &self.limits))
                 @for drawn in &drawn { (drawn.chart()) }
             }
         };
@@ -221,7 +228,7 @@ impl Group {
             is_one_of_several && self.settings.iter().all(is_of_first)
         });
         let short = |it: &Series| match &it.name.setting {
-            Some(setting) if is_common => setting.clone(),
+            Some(_) if is_common => SettingName { scenario: None, ..it.name.clone() }.to_string(),
             _ => it.name.to_string(),
         };
         let name = |it: &Series| match shows_release {
@@ -418,9 +425,9 @@ struct Values {
 struct ValuesAt(f64, String, Vec<String>);
 
 /// The table of figures.
-fn figures(rows: &[ComparisonRow]) -> Markup {
+fn figures(rows: &[ComparisonRow], limits: &[LimitsByLoad]) -> Markup {
     html! {
-        @for table in tables(rows) {
+        @for table in tables(rows).into_iter().chain(limits_table(limits)) {
             div.wide { table.figures {
                 thead { tr { @for name in &table.head { th scope="col" { (name) } } } }
                 tbody {
