@@ -53,6 +53,9 @@ Loads:
                                  csv(A) + steps(0s:0,10m:1) * csv(B), where B arrives after 10
                                  minutes; shift(1h,VALUE): an hour later, or with -1h earlier;
                                  repeat(24h,VALUE): the first 24 hours again and again
+  cpu=total:backlog(VALUE)       load above the cpu limits is not lost, but done later
+  queue=backlog(perPod=5,VALUE)  the length of a queue: VALUE is what arrives per second, and each
+                                 ready pod takes 5 per second from it; initial=100: 100 at the start
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
   'queue{queue=orders}=30'       the series with these labels

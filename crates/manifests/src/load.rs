@@ -51,6 +51,32 @@ impl Load {
         ))
     }
 
+    /// Checks that a backlog is that of a total, or of a queue.
+    fn check_backlog(&self) -> Result<(), String> {
+        let Shape::Backlog { per_pod, .. } = &self.shape else { return Ok(()) };
+        let name = &self.subject.name;
+        if !self.subject.is_resource() {
+            return per_pod.as_ref().map(|_| ()).ok_or_else(|| {
+                format!(
+                    "the backlog of {name} requires what each pod takes from the queue per second, \
+                     for example backlog(perPod=5,…)"
+                )
+            });
+        }
+        match (self.total, per_pod) {
+            (false, _) => Err(format!("a backlog is that of a total: {name}=total:backlog(…)")),
+            (true, Some(_)) => Err(format!(
+                "perPod= is for queues: a pod uses at most the {name} limit of its containers"
+            )),
+            (true, None) => Ok(()),
+        }
+    }
+
+    /// Returns true if pods do later what exceeds their limits.
+    pub(crate) fn is_backlog(&self) -> bool {
+        matches!(self.shape, Shape::Backlog { .. })
+    }
+
     /// Returns the load of a resource, as a total: each quantity applies from its time on.
     ///
     /// # Errors
@@ -190,6 +216,7 @@ impl FromStr for Load {
             ));
         }
         load.check_by()?;
+        load.check_backlog()?;
         Ok(load)
     }
 }
@@ -390,6 +417,7 @@ mod tests {
             ("total:csv(b-2.csv) * steps(0s:0,10m:1)", times(from_ten, &b)),
             ("total:repeat(1d,csv(a.csv))", format!("{{\"repeat\":\"24h\",\"of\":{a}}}")),
             ("total:noise(5%,shift(-1h,csv(a.csv)))", noisy_shift),
+            ("total:backlog(2 * csv(a.csv))", format!("{{\"backlog\":{}}}", times("\"2\"", &a))),
             ("1.5 * 60%", times("\"1.5\"", "\"300m\"")),
             ("csv(a.csv,by=pod) * 2", times("\"2\"", "{\"csv\":\"a.csv\",\"by\":\"pod\"}")),
             ("total:csv(\"a (1.csv\") + 1", add(&["{\"csv\":\"a (1.csv\"}", "\"1\""])),
@@ -398,6 +426,15 @@ mod tests {
             let kind = if text.starts_with("total:") { "total" } else { "pod" };
             assert_eq!(found, format!("{kind} {expected}"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_queue_has_a_rate_of_each_pod() {
+        assert_eq!(
+            signal("queue=backlog(perPod=5, initial=100, ramp(0s:1,1h:40))"),
+            "pod {\"backlog\":{\"points\":[{\"at\":\"0s\",\"value\":\"1\"},{\"at\":\"1h\",\
+             \"value\":\"40\"}]},\"perPod\":\"5\",\"initial\":\"100\"}"
+        );
     }
 
     #[test]
@@ -493,6 +530,13 @@ mod tests {
             ("cpu=2 * wave(1)", "wave(…) is unknown"),
             ("cpu=2 x csv(a.csv)", "an operator is missing, for example 2 * csv(…)"),
             ("cpu=noise(5%,noise(5%,1))", "can't have further noise"),
+            ("cpu=backlog(2)", "a backlog is that of a total: cpu=total:backlog(…)"),
+            ("cpu=total:backlog(perPod=1,2)", "perPod= is for queues"),
+            ("queue=backlog(2)", "the backlog of queue requires what each pod takes"),
+            ("queue=backlog(perPod=0,2)", "greater than 0"),
+            ("queue=backlog(perPod=5)", "the arriving work of the backlog is missing"),
+            ("queue=2 * backlog(perPod=5,1)", "a backlog can't be part of another value"),
+            ("queue=backlogs(perPod=5,1)", "did you mean backlog(…)?"),
             ("queue{a=b=3", "a `}` is missing"),
             ("queue{a}=3", "a: expected LABEL=VALUE"),
         ] {

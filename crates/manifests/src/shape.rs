@@ -9,11 +9,12 @@ use kube_lockstep_scenario::diagnostic::Hint;
 use kube_lockstep_scenario::error::nearest;
 use kube_lockstep_scenario::recorded::{DecimalMark, Recorded, RecordedSource};
 use kube_lockstep_scenario::signal::{
-    Modified, Modifier, NOISE_INTERVAL, Noise, Point, Signal, Sine,
+    Backlog, Modified, Modifier, NOISE_INTERVAL, Noise, Point, Signal, Sine,
 };
 use kube_lockstep_scenario::syntax::Syntax;
 use kube_lockstep_scenario::text::{
-    AnyQuantity, Duration, Form, PercentText, PositiveDuration, SignedDuration, UNIT_EXAMPLES,
+    Amount, AnyQuantity, Duration, Form, PercentText, PositiveDuration, SignedDuration,
+    UNIT_EXAMPLES,
 };
 
 /// The time that a prediction lasts after the last change of a load.
@@ -23,7 +24,7 @@ pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
 const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
                      steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
                      csv(FILE), prometheus(FILE), openMetrics(FILE), noise(10%,VALUE), \
-                     shift(1h,VALUE) or repeat(24h,VALUE), or their sums and products";
+                     shift(1h,VALUE), repeat(24h,VALUE) or backlog(VALUE), or sums and products";
 
 /// How deep values can be nested.
 const DEEPEST: usize = 16;
@@ -34,10 +35,21 @@ pub(crate) enum Shape {
     Constant(LoadAmount),
     Steps(Vec<LoadStep>),
     Ramp(Vec<LoadStep>),
-    Sine { mean: LoadAmount, amplitude: LoadAmount, period: Span, offset: Span },
+    Sine {
+        mean: LoadAmount,
+        amplitude: LoadAmount,
+        period: Span,
+        offset: Span,
+    },
     Recorded(Box<Recorded>),
     Sum(Vec<Shape>),
     Modified(Modified<Shape>),
+    /// Never a part of another shape.
+    Backlog {
+        arrivals: Box<Shape>,
+        per_pod: Option<Quantity>,
+        initial: Option<Quantity>,
+    },
 }
 
 /// A value from a time on.
@@ -95,6 +107,7 @@ impl Shape {
             Shape::Sum(_) | Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => {
                 self.parts().into_iter().map(|part| part.end(length)).fold(End::default(), End::max)
             }
+            Shape::Backlog { arrivals, .. } => arrivals.end(length),
             Shape::Modified(Modified { by, of }) => match by {
                 Modifier::Shift(span) => of.end(length).later(*span),
                 Modifier::Repeat(span) => after(Span(span.0.saturating_mul(2))),
@@ -109,6 +122,7 @@ impl Shape {
             Shape::Sum(parts) => parts.iter().collect(),
             Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
             Shape::Modified(Modified { of, .. }) => vec![of],
+            Shape::Backlog { arrivals, .. } => vec![arrivals],
             _ => Vec::new(),
         }
     }
@@ -118,6 +132,7 @@ impl Shape {
             Shape::Sum(parts) => parts.iter_mut().collect(),
             Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
             Shape::Modified(Modified { of, .. }) => vec![of],
+            Shape::Backlog { arrivals, .. } => vec![arrivals],
             _ => Vec::new(),
         }
     }
@@ -156,7 +171,7 @@ impl Shape {
         match self {
             Shape::Sum(parts) => parts.iter().filter_map(Shape::peak).reduce(i64::saturating_add),
             Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => None,
-            Shape::Modified(Modified { of, .. }) => of.peak(),
+            Shape::Modified(Modified { of, .. }) | Shape::Backlog { arrivals: of, .. } => of.peak(),
             shape => shape.amounts().into_iter().filter_map(LoadAmount::milli).max(),
         }
     }
@@ -172,6 +187,7 @@ impl Shape {
             Shape::Recorded(_) => Vec::new(),
             Shape::Sum(parts) => parts.iter().flat_map(Shape::amounts).collect(),
             Shape::Modified(modified) => modified.of.amounts(),
+            Shape::Backlog { arrivals, .. } => arrivals.amounts(),
         }
     }
 
@@ -186,6 +202,7 @@ impl Shape {
             // The sum of a wave and another load can be positive.
             Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => false,
             Shape::Modified(modified) => modified.of.goes_below_zero(),
+            Shape::Backlog { arrivals, .. } => arrivals.goes_below_zero(),
             _ => false,
         }
     }
@@ -233,6 +250,11 @@ impl Shape {
                 let part = |part: &Shape| part.signal(resource, request, keeps_percent);
                 Signal::Sum(parts.iter().map(part).collect())
             }
+            Shape::Backlog { arrivals, per_pod, initial } => Signal::Backlog(Backlog {
+                arrivals: Box::new(arrivals.signal(resource, request, keeps_percent)),
+                per_pod: per_pod.clone(),
+                initial: initial.clone(),
+            }),
             Shape::Modified(Modified { by, of }) => {
                 let signal =
                     |shape: &Shape| Box::new(shape.signal(resource, request, keeps_percent));
@@ -278,7 +300,33 @@ pub(super) fn whole_bytes(milli: i64) -> Quantity {
 
 /// Reads a value.
 pub(super) fn read_shape(text: &str) -> Result<Shape, String> {
-    sum(text, DEEPEST)
+    match text.strip_prefix("backlog(").and_then(|it| it.strip_suffix(')')) {
+        Some(arguments) => backlog(arguments),
+        None => sum(text, DEEPEST),
+    }
+}
+
+/// Reads `perPod=5,initial=100,VALUE`.
+fn backlog(text: &str) -> Result<Shape, String> {
+    const EXAMPLE: &str = "for example backlog(csv(FILE)) for a load of cpu, or \
+                           backlog(perPod=5,csv(FILE)) for a queue";
+    let (mut per_pod, mut initial, mut rest) = (None, None, text.trim_start());
+    while let Some((option, value)) = rest.split_once(',') {
+        if let Some(text) = option.trim().strip_prefix("perPod=") {
+            per_pod = Some(read_form::<Amount>(text)?).filter(|it| it.sign() > 0);
+            per_pod.as_ref().ok_or("perPod=0: expected an amount per second greater than 0")?;
+        } else if let Some(text) = option.trim().strip_prefix("initial=") {
+            initial = Some(read_form::<Amount>(text)?);
+        } else {
+            break;
+        }
+        rest = value;
+    }
+    if rest.trim().is_empty() || rest.starts_with("perPod=") || rest.starts_with("initial=") {
+        return Err(format!("the arriving work of the backlog is missing, {EXAMPLE}"));
+    }
+    let arrivals = Box::new(sum(rest.trim(), DEEPEST)?);
+    Ok(Shape::Backlog { arrivals, per_pod, initial })
 }
 
 /// Reads `VALUE + VALUE - VALUE`. `depth`: how deep further values can be nested.
@@ -389,6 +437,11 @@ fn single(text: &str, depth: usize) -> Result<Shape, String> {
             let by = Modifier::Repeat(read_form::<PositiveDuration>(by)?);
             Ok(Shape::Modified(Modified { by, of }))
         }
+        "backlog" => {
+            let what =
+                "a backlog can't be part of another value: write backlog(…) around all of it";
+            Err(format!("{text}: {what}"))
+        }
         _ => Err(match similar_form(name) {
             Some(form) if name.contains(char::is_whitespace) => {
                 format!("{name}(…): an operator is missing, for example 2 * {form}(…)")
@@ -413,8 +466,18 @@ fn duration_and_value<'t>(
 
 /// The form that a user probably means.
 fn similar_form(name: &str) -> Option<&'static str> {
-    const NAMES: [&str; 9] =
-        ["steps", "ramp", "sine", "csv", "prometheus", "openMetrics", "noise", "shift", "repeat"];
+    const NAMES: [&str; 10] = [
+        "steps",
+        "ramp",
+        "sine",
+        "csv",
+        "prometheus",
+        "openMetrics",
+        "noise",
+        "shift",
+        "repeat",
+        "backlog",
+    ];
     let same = NAMES.into_iter().find(|known| known.eq_ignore_ascii_case(name));
     same.or_else(|| nearest(name, &NAMES))
 }

@@ -343,6 +343,11 @@ impl<'a> Usage<'a> {
         let main = self.pods.main_container().filter(|_| self.context.vpa.is_some());
         let container = container.or(main.map(|it| &*it.name));
         let limit = self.pods.limit(resource, container);
+        if limit.is_none() && load.is_backlog() {
+            let what =
+                format!("a backlog of {resource} requires a limit of the pods, which have none");
+            self.missing.push(Missing::load(what, format!("--load {resource}=total:8")));
+        }
         if let Some(limit) = &limit {
             let user = container.map_or("a pod".to_owned(), |name| format!("container {name}"));
             self.target_notes.push(format!("{user} uses at most its cpu limit, {limit}"));
@@ -585,6 +590,12 @@ impl<'a> Usage<'a> {
     fn add_pods(&mut self, metric: &MetricIdentifier, target: &MetricTarget) {
         let form = "--load NAME=100 (per pod) or --load NAME=total:1k (shared)";
         let Some(Found { signal, total }) = self.find(metric, target, form) else { return };
+        if matches!(signal, Signal::Backlog(_)) {
+            let name = &metric.name;
+            let what = format!("{name} is a metric of type Pods, which can't be a queue");
+            self.missing.push(Missing::load(what, form.replace("NAME", name)));
+            return;
+        }
         let (name, labels) = (metric.name.clone(), required_labels(metric.selector.as_ref()));
         let source = match total {
             true => UsageSource::Load { total: signal, limit: None },

@@ -45,7 +45,8 @@ pub struct Time(pub i64);
 #[serde(transparent)]
 pub struct Span(pub i64);
 
-const SECOND: i64 = 1_000_000_000;
+/// A second in nanoseconds.
+pub const SECOND: i64 = 1_000_000_000;
 
 impl Time {
     /// The scenario's start.

@@ -38,6 +38,7 @@ pub(super) fn measure(
     times.dedup();
     for (index, at) in times.iter().enumerate() {
         let end = times.get(index + 1).copied().unwrap_or(scenario.until);
+        measured.demand.advance(*at);
         if *at == Time::ZERO {
             // The pods of the start.
             measured.serve(due(&mut serving, |it| it.at <= Time::ZERO));

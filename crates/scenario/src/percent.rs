@@ -56,8 +56,10 @@ fn each_value(signal: &mut Node, visit: &mut dyn FnMut(&mut Node, Precision)) {
         }
     }
     // The values of a factor are numbers.
-    if let Some(of) = signal.entry_mut("of") {
-        each_value(of, visit);
+    for field in ["of", "backlog"] {
+        if let Some(of) = signal.entry_mut(field) {
+            each_value(of, visit);
+        }
     }
     if let Some(NodeKind::List(parts)) = signal.entry_mut("add").map(|it| &mut it.kind) {
         parts.iter_mut().for_each(|part| each_value(part, visit));

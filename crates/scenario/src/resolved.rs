@@ -28,7 +28,7 @@ pub use super::recorded::{Recorded, RecordedSample, RecordedSource};
 pub use super::recording::Timestamp;
 pub use super::releases::ReleaseRange;
 pub use super::search::{OpenEvents, OpenMetric, OpenValue, Search};
-pub use super::signal::{Modified, Modifier, Noise, Point, Signal, Sine};
+pub use super::signal::{Backlog, Modified, Modifier, Noise, Point, Signal, Sine};
 pub use super::with_vpa::WithVpa;
 pub use super::workload::{
     Container, OtherTarget, PodRules, PodsOfWorkload, ScaleDownOrder, Startup, Termination,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recorded::{DecimalMark, Recorded, RecordedSource};
 use super::text::{
-    AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
+    Amount, AnyQuantity, As, Duration, Instant, PercentText, PositiveDuration, QuantityOrPercent,
     SignalText, SignedDuration, TextOrMap, UnitText,
 };
 use kube_autoscaler_models::is_default::is_default;
@@ -33,6 +33,9 @@ pub enum Signal {
     /// Another signal with a modification.
     #[serde(untagged)]
     Modified(Modified),
+    /// Work that is not done yet. Its value depends on the pods, so it is no part of other signals.
+    #[serde(untagged)]
+    Backlog(Backlog),
     /// A recorded series, which may have gaps.
     #[serde(untagged)]
     Recorded(Recorded),
@@ -99,6 +102,7 @@ impl Signal {
             Signal::Sum(parts) => parts.iter().collect(),
             Signal::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
             Signal::Modified(Modified { of, .. }) => vec![of],
+            Signal::Backlog(Backlog { arrivals, .. }) => vec![arrivals],
             _ => Vec::new(),
         }
     }
@@ -109,6 +113,7 @@ impl Signal {
             Signal::Sum(parts) => parts.iter_mut().collect(),
             Signal::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
             Signal::Modified(Modified { of, .. }) => vec![of],
+            Signal::Backlog(Backlog { arrivals, .. }) => vec![arrivals],
             _ => Vec::new(),
         }
     }
@@ -139,6 +144,22 @@ pub enum Modifier<S = Signal> {
     Noise(Noise),
 }
 
+/// Work that arrives, and that the ready pods do. As a load, the work is the load that exceeds the
+/// limits of the pods, and they do it later. As the value of a metric, it is the length of a queue.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backlog {
+    /// The load, or what arrives in the queue per second.
+    #[serde(rename = "backlog")]
+    pub arrivals: Box<Signal>,
+    /// What each ready pod takes from the queue per second. None: the backlog is that of a load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_pod: Option<Quantity>,
+    /// The work at the start. None: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial: Option<Quantity>,
+}
+
 /// Random noise on a signal, which is the same in every run with the same seed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Noise {
@@ -160,8 +181,8 @@ fn is_default_interval(every: &Span) -> bool {
     *every == NOISE_INTERVAL
 }
 
-/// A value that changes: exactly one of steps, points, sine, add, noise, factor, shift, repeat,
-/// csv, prometheus and openMetrics. The other fields belong to the last seven.
+/// A value that changes: exactly one of steps, points, sine, add, backlog, noise, factor, shift,
+/// repeat, csv, prometheus and openMetrics. The other fields belong to the last eight.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
@@ -169,6 +190,7 @@ fn is_default_interval(every: &Span) -> bool {
     {"required": ["points"], "maxProperties": 1},
     {"required": ["sine"], "maxProperties": 1},
     {"required": ["add"], "maxProperties": 1},
+    {"required": ["backlog"], "propertyNames": {"enum": ["backlog", "perPod", "initial"]}},
     {"required": ["noise", "of"], "propertyNames": {"enum": ["noise", "every", "seed", "of"]}},
     {"required": ["factor", "of"], "maxProperties": 2},
     {"required": ["shift", "of"], "maxProperties": 2},
@@ -195,6 +217,18 @@ struct SignalShape {
     /// Signals that are added up. Where one of them has no sample, the sum has none.
     #[schemars(length(min = 2))]
     add: Option<Vec<Signal>>,
+    /// Work that is not done yet. With `load`: the load; what exceeds the `limit` of the ready pods
+    /// is done later. As the value of an object or external metric: what arrives in a queue per
+    /// second; the value is the length of the queue.
+    backlog: Option<Box<Signal>>,
+    /// With `backlog` as a value: what each ready pod takes from the queue per second.
+    #[serde(default, with = "As::<Option<Amount>>")]
+    #[schemars(with = "Option<As<Amount>>")]
+    per_pod: Option<Quantity>,
+    /// With `backlog`: the work at the start. For a load of cpu, in core-seconds. Default 0.
+    #[serde(default, with = "As::<Option<Amount>>")]
+    #[schemars(with = "Option<As<Amount>>")]
+    initial: Option<Quantity>,
     /// A number that multiplies the signal `of`, or a signal of numbers: {steps: …} that begins
     /// with 0 adds a load later, and {points: …} from 1 to 2 is growth.
     factor: Option<Box<Signal>>,
@@ -296,6 +330,9 @@ impl From<TextOrMap<SignalText, SignalShape>> for Signal {
         match shape {
             SignalShape { sine: Some(sine), .. } => Signal::Sine(sine),
             SignalShape { add: Some(parts), .. } => Signal::Sum(parts),
+            SignalShape { backlog: Some(arrivals), per_pod, initial, .. } => {
+                Signal::Backlog(Backlog { arrivals, per_pod, initial })
+            }
             SignalShape { steps, .. } if !steps.is_empty() => Signal::Steps(steps),
             SignalShape { points, .. } => Signal::Points(points),
         }
@@ -311,8 +348,8 @@ impl JsonSchema for Signal {
         let map = generator.subschema_for::<SignalShape>();
         json_schema!({
             "description": "A value over time: a quantity that stays the same, or a map with \
-                            exactly one of steps, points, sine, add, noise, factor, shift, \
-                            repeat, csv, prometheus and openMetrics.",
+                            exactly one of steps, points, sine, add, backlog, noise, \
+                            factor, shift, repeat, csv, prometheus and openMetrics.",
             "anyOf": [scalar, map],
         })
     }

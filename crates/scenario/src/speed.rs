@@ -14,10 +14,11 @@ use serde_json::Value;
 
 use super::autoscaler::BEHAVIOR_ANNOTATION;
 use super::resolved::{
-    Action, Autoscaler, ExternalMetric, Metrics, Modifier, Noise, ObjectMetric, Scenario, Signal,
-    Sine, UsageSource,
+    Action, Autoscaler, Backlog, ExternalMetric, Metrics, Modified, Modifier, Noise, ObjectMetric,
+    Scenario, Signal, Sine, UsageSource,
 };
 use kube_autoscaler_models::api::{ScalingPolicy, ScalingPolicyType, ScalingRules};
+use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
 
 /// A field of an HPA with a duration in seconds.
@@ -225,6 +226,17 @@ impl Speed {
                 self.span(offset);
             }
             Signal::Sum(_) => {}
+            // A queue has the same length if its rates are higher. The backlog of a load needs no
+            // change: what matters is how long it takes.
+            Signal::Backlog(Backlog { arrivals, per_pod: Some(per_pod), .. }) => {
+                let factor = Quantity::from_milli(self.0.saturating_mul(1000), Format::DecimalSI);
+                let milli = per_pod.milli().saturating_mul(self.0);
+                *per_pod = Quantity::from_milli(milli, Format::DecimalSI);
+                let of = std::mem::replace(arrivals, Box::new(Signal::zero()));
+                let by = Modifier::Factor(Box::new(Signal::Constant(factor)));
+                **arrivals = Signal::Modified(Modified { by, of });
+            }
+            Signal::Backlog(_) => {}
             Signal::Modified(modified) => match &mut modified.by {
                 Modifier::Noise(Noise { every: span, .. })
                 | Modifier::Shift(span)

@@ -542,8 +542,8 @@ impl Form for QuantityOrPercent {
 narrower_form! {
     /// The quantity of a constant signal. A map in its place is a signal that changes.
     SignalText: Quantity = AnyQuantity, "\0signal",
-    expected "a quantity such as 500m, or a map with steps, points, sine, add, noise, factor, \
-              shift, repeat, csv, prometheus or openMetrics",
+    expected "a quantity such as 500m, or a map with steps, points, sine, add, backlog, noise, \
+              factor, shift, repeat, csv, prometheus or openMetrics",
     or_map true,
     fallback "0",
     AnyQuantity::read

@@ -445,6 +445,37 @@ fn a_load_above_the_limits_is_noted() {
     let expected = "at times, the load exceeds the cpu limits of the pods";
     assert!(notes("cpu=total:12").contains(expected), "{}", notes("cpu=total:12"));
     assert!(!notes("cpu=total:5").contains(expected), "{}", notes("cpu=total:5"));
+    let later = notes("cpu=total:backlog(12)");
+    assert!(!later.contains(expected), "{later}");
+}
+
+/// A queue of 600 elements after 15 s, in which 40 more per second arrive than four workers do.
+#[test]
+fn a_queue_grows_while_workers_lack() {
+    let orders = ["predict", "-f", "examples/orders", "--load"];
+    let load = "queue_messages_ready=backlog(perPod=5,steps(0s:15,5m:60,15m:20))";
+    let shown = stdout(&kube_lockstep(&orders).args([load, "--no-charts"]).assert().code(0));
+    assert!(shown.contains("  22  5m15s   150/30  "), "{shown}");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let scenario = folder.path().join("queue.yaml");
+    let init = ["init", "-f", "examples/orders", "-o", text(&scenario), "--load", load];
+    kube_lockstep(&init).assert().code(0);
+    let from_file = kube_lockstep(&["predict", text(&scenario), "--no-charts"]).assert().code(0);
+    let ticks = |shown: &str| {
+        let shown = shown.split("note: ").next().unwrap_or_default();
+        shown[shown.find("tick  t").expect("ticks")..].trim_end().to_owned()
+    };
+    assert_eq!(ticks(&stdout(&from_file)), ticks(&shown));
+    for (load, expected) in [
+        ("queue_messages_ready=backlog(5)", "requires what each pod takes from the queue"),
+        ("queue_messages_ready=1 + backlog(perPod=1,5)", "can't be part of another value"),
+    ] {
+        let errors = stderr(&kube_lockstep(&orders).arg(load).assert().code(2));
+        assert!(errors.contains(expected), "{load}: {errors}");
+    }
+    let hamster = ["predict", "-f", "examples/hamster", "--load", "memory=20Mi", "--load"];
+    let errors = stderr(&kube_lockstep(&hamster).arg("cpu=total:backlog(1)").assert().code(2));
+    assert!(errors.contains("a backlog of cpu requires a limit of the pods"), "{errors}");
 }
 
 /// The names of this file have a comma, which separates options.

@@ -9,8 +9,8 @@ use super::values::resource;
 use super::workload::known_container;
 use crate::raw::{ScenarioFile, Workload};
 use crate::resolved::{
-    DescribedObject, Exception, Metrics, Modified, Modifier, ObjectMetric, Point, Recorded,
-    ResourceUsage, Signal, Sine, UsageSource,
+    Backlog, DescribedObject, Exception, Metrics, Modified, Modifier, ObjectMetric, Point,
+    Recorded, ResourceUsage, Signal, Sine, UsageSource,
 };
 use crate::text::UNIT_EXAMPLES;
 use kube_autoscaler_models::counted::listed;
@@ -144,9 +144,11 @@ impl Context<'_> {
             UsageSource::PerPod(_) if name == "containers" => {
                 problems.plain(at.key(name), "expected the usage of at least one container");
             }
-            UsageSource::PerPod(signal) | UsageSource::Load { total: signal, .. } => {
-                check_signal(signal, at.key(name), problems);
+            UsageSource::PerPod(signal) => check_signal(signal, at.key(name), problems),
+            UsageSource::Load { total: Signal::Backlog(backlog), limit } => {
+                check_backlog_of_load(backlog, limit.is_some(), at.key(name), problems);
             }
+            UsageSource::Load { total, .. } => check_signal(total, at.key(name), problems),
             UsageSource::PerContainer(_) => {}
         }
     }
@@ -171,11 +173,12 @@ fn one_of(names: &[&str], given: &[&str]) -> String {
 }
 
 /// The fields of a signal that decide its shape.
-const SHAPES: [&str; 11] = [
+const SHAPES: [&str; 12] = [
     "steps",
     "points",
     "sine",
     "add",
+    "backlog",
     "noise",
     "factor",
     "shift",
@@ -189,38 +192,46 @@ const SHAPES: [&str; 11] = [
 const MODIFIERS: [&str; 4] = ["noise", "factor", "shift", "repeat"];
 
 /// The shapes that require each of the other fields.
-const OTHER_FIELDS: [(&[&str], &[&str]); 4] = [
+const OTHER_FIELDS: [(&[&str], &[&str]); 5] = [
     (&["by", "series", "sum", "unit", "hold", "start"], &["csv", "prometheus", "openMetrics"]),
     (&["time", "value", "decimal"], &["csv"]),
     (&["every", "seed"], &["noise"]),
     (&["of"], &MODIFIERS),
+    (&["perPod", "initial"], &["backlog"]),
 ];
 
 fn check_signal(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     if matches!(signal, Signal::Constant(_)) || !at.is_map() {
         return;
     }
-    match at.given(&SHAPES).as_slice() {
-        [] => {
-            let shapes = listed(&SHAPES, "and");
-            problems.plain(at, format!("the signal is empty: expected exactly one of {shapes}"));
-        }
-        &[name] => {
-            let wrong = OTHER_FIELDS.iter().filter(|(_, shapes)| !shapes.contains(&name));
-            let wrong =
-                wrong.flat_map(|(fields, shapes)| fields.iter().map(move |it| (it, shapes)));
-            if let Some((field, shapes)) =
-                wrong.into_iter().find(|(field, _)| at.key(field).node().is_some())
-            {
-                let shapes: Vec<String> = shapes.iter().map(|name| format!("`{name}`")).collect();
-                let shapes: Vec<&str> = shapes.iter().map(String::as_str).collect();
-                let shapes = listed(&shapes, "or");
-                problems.plain(at.key_position(field), format!("`{field}` requires {shapes}"));
-            }
-            check_shape(signal, name, at, problems);
-        }
-        several => problems.plain(at, one_of(&SHAPES, several)),
+    if let Some(name) = check_fields(at, problems) {
+        check_shape(signal, name, at, problems);
     }
+}
+
+/// Checks the fields of a signal. Returns the one that decides its shape.
+fn check_fields(at: At<'_>, problems: &mut Problems) -> Option<&'static str> {
+    let given = at.given(&SHAPES);
+    let &[name] = given.as_slice() else {
+        let what = match given.as_slice() {
+            [] => {
+                let shapes = listed(&SHAPES, "and");
+                format!("the signal is empty: expected exactly one of {shapes}")
+            }
+            several => one_of(&SHAPES, several),
+        };
+        problems.plain(at, what);
+        return None;
+    };
+    let wrong = OTHER_FIELDS.iter().filter(|(_, shapes)| !shapes.contains(&name));
+    let mut wrong = wrong.flat_map(|(fields, shapes)| fields.iter().map(move |it| (it, shapes)));
+    if let Some((field, shapes)) = wrong.find(|(field, _)| at.key(field).node().is_some()) {
+        let shapes: Vec<String> = shapes.iter().map(|name| format!("`{name}`")).collect();
+        let shapes: Vec<&str> = shapes.iter().map(String::as_str).collect();
+        let shapes = listed(&shapes, "or");
+        problems.plain(at.key_position(field), format!("`{field}` requires {shapes}"));
+    }
+    Some(name)
 }
 
 /// Checks a signal whose field `name` decides its shape.
@@ -239,12 +250,51 @@ fn check_shape(signal: &Signal, name: &str, at: At<'_>, problems: &mut Problems)
             }
         }
         Signal::Modified(modified) => check_modified(modified, name, at, problems),
+        Signal::Backlog(_) => {
+            let what = "a backlog must be a `load`, or the value of an object or external metric";
+            problems.hint(at.key_position(name), what, "other signals can be inside of it");
+        }
         Signal::Recorded(Recorded { unit: Some(unit), .. }) if unit.sign() <= 0 => {
             let what = format!("expected a unit greater than 0, found {unit}");
             problems.hint(at.key("unit"), what, UNIT_EXAMPLES);
         }
         _ => {}
     }
+}
+
+/// Checks the backlog of a load.
+fn check_backlog_of_load(backlog: &Backlog, has_limit: bool, at: At<'_>, problems: &mut Problems) {
+    if check_fields(at, problems).is_none() {
+        return;
+    }
+    if backlog.per_pod.is_some() {
+        let what = "`perPod` is for queues: each pod does as much of a load as its `limit`";
+        problems.plain(at.key_position("perPod"), what);
+    }
+    if !has_limit {
+        let hint = "add `limit`, the largest usage of a pod, next to `load`";
+        problems.hint(at, "a backlog of a load requires `limit`", hint);
+    }
+    check_signal(&backlog.arrivals, at.key("backlog"), problems);
+}
+
+/// Checks the value of a metric, which can be the length of a queue.
+fn check_value(signal: &Signal, at: At<'_>, problems: &mut Problems) {
+    let Signal::Backlog(backlog) = signal else { return check_signal(signal, at, problems) };
+    if check_fields(at, problems).is_none() {
+        return;
+    }
+    match &backlog.per_pod {
+        None => {
+            let hint = "for example {backlog: \"20\", perPod: \"5\"}, both per second";
+            problems.hint(at, "a queue requires `perPod`, what each pod takes from it", hint);
+        }
+        Some(per_pod) if per_pod.sign() == 0 => {
+            problems.plain(at.key("perPod"), "expected a quantity greater than 0, found 0");
+        }
+        Some(_) => {}
+    }
+    check_signal(&backlog.arrivals, at.key("backlog"), problems);
 }
 
 /// Refuses negative usage. That of recordings is refused when they are read, and values of custom
@@ -276,6 +326,7 @@ fn refuse_negative(signal: &Signal, at: At<'_>, problems: &mut Problems) {
         // never negative.
         Signal::Modified(Modified { by: Modifier::Factor(_), .. }) | Signal::Sum(_) => {}
         Signal::Modified(modified) => refuse_negative(&modified.of, at.key("of"), problems),
+        Signal::Backlog(it) => refuse_negative(&it.arrivals, at.key("backlog"), problems),
         Signal::Recorded(_) => {}
     }
 }
@@ -388,7 +439,7 @@ fn check_series(
     match at.given(&fields).as_slice() {
         ["value"] => {
             for (_, signal) in series {
-                check_signal(signal, at.key("value"), problems);
+                check_value(signal, at.key("value"), problems);
             }
         }
         ["series"] if series.is_empty() => {
@@ -402,7 +453,7 @@ fn check_series(
                     let hint = "change the labels, or remove one of the series";
                     problems.hint(at, "another series has the same labels", hint);
                 }
-                check_signal(signal, at.key("value"), problems);
+                check_value(signal, at.key("value"), problems);
             }
         }
         given => problems.plain(at, one_of(&fields, given)),

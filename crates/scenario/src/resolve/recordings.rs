@@ -215,6 +215,10 @@ impl<'a> Recordings<'a> {
                 }
                 return Vec::new();
             }
+            Signal::Backlog(backlog) => {
+                self.common_signal(&mut backlog.arrivals, at.key("backlog"), problems);
+                return Vec::new();
+            }
             Signal::Recorded(recorded) => recorded,
             _ => return Vec::new(),
         };
@@ -260,7 +264,8 @@ impl<'a> Recordings<'a> {
     /// Fills a part of a signal, which is the same for all pods.
     fn common_signal(&mut self, signal: &mut Signal, at: At<'_>, problems: &mut Problems) {
         if signal.recordings().iter().any(|recorded| recorded.by.is_some()) {
-            let what = "a sum or a factor can't have a recording with `by`, whose pods differ";
+            let what =
+                "a sum, a factor or a backlog can't have a recording with `by`, whose pods differ";
             let hint = format!("to add up the series of the pods, use {}", self.read.syntax.sum());
             problems.hint(at, what, hint);
         } else {

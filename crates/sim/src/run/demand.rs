@@ -5,11 +5,12 @@
 //! requests of the pods, and metrics whose series a selector chooses: they are known from
 //! reconciles.
 
+use crate::world::backlog::{Backlog, Backlogs};
 use crate::world::{ServingChange, signal_at, signal_changes};
 use kube_autoscaler_models::derivation::{MetricDerivation, Source, Target, Usage};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_scenario::resolved::{Exception, ExternalMetric, ObjectMetric, UsageSource};
+use kube_lockstep_scenario::resolved::{Exception, ObjectMetric, Signal, UsageSource};
 
 /// The load of a workload, and the pods that serve it.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub struct Demand<'a> {
     pods: Vec<PodUsage<'a>>,
     /// The number of pods that serve the load.
     pub serving: usize,
+    backlogs: Backlogs,
 }
 
 /// The usage of a resource, or the values of a metric, of the serving pods.
@@ -152,6 +154,7 @@ impl<'a> Demand<'a> {
             resources: resources.map(|it| PodUsage::new(&it.source, &it.exceptions)).collect(),
             pods: pods.map(|it| PodUsage::new(&it.source, &it.exceptions)).collect(),
             serving: 0,
+            backlogs: Backlogs::new(scenario),
         }
     }
 
@@ -161,8 +164,14 @@ impl<'a> Demand<'a> {
         signals.flat_map(|signal| signal_changes(signal, self.scenario.until))
     }
 
+    /// Continues to a time.
+    pub fn advance(&mut self, to: Time) {
+        self.backlogs.advance(to, self.serving);
+    }
+
     /// A pod begins or ends to serve the load.
     pub fn apply(&mut self, change: ServingChange) {
+        self.advance(change.at);
         let count = |count: &mut usize| {
             *count = if change.serves { *count + 1 } else { count.saturating_sub(1) };
         };
@@ -187,9 +196,12 @@ impl<'a> Demand<'a> {
             Source::Resource => self.usage(name, None, at),
             Source::ContainerResource(container) => self.usage(name, Some(container), at),
             Source::Pods => {
-                let same = metrics.pods.iter().zip(&self.pods).filter(|(it, _)| it.name == *name);
-                match same.collect::<Vec<_>>()[..] {
-                    [(_, only)] => only.total(Part::ALL, self.serving, at),
+                let pods = metrics.pods.iter().zip(&self.pods).enumerate();
+                match pods.filter(|(_, (it, _))| it.name == *name).collect::<Vec<_>>()[..] {
+                    [(index, (_, only))] => {
+                        let total = only.total(Part::ALL, self.serving, at);
+                        self.with_backlog(total, self.backlogs.pods.get(index), at)
+                    }
                     _ => known.observed(),
                 }
             }
@@ -198,18 +210,26 @@ impl<'a> Demand<'a> {
                     it.name == *name
                         && (&*it.object.kind, &*it.object.name) == (&object.kind, &object.name)
                 };
-                let same = metrics.objects.iter().filter(is_same);
-                match same.flat_map(ObjectMetric::all_series).collect::<Vec<_>>()[..] {
-                    [(_, only)] => signal_at(only, at),
+                let mut same = metrics.objects.iter().enumerate().filter(|(_, it)| is_same(it));
+                let only = same.next().filter(|_| same.next().is_none());
+                let Some((index, metric)) = only else { return known.observed() };
+                match metric.all_series().collect::<Vec<_>>()[..] {
+                    [(_, only)] => length(self.backlogs.objects.get(index), 0, only, at),
                     _ => known.observed(),
                 }
             }
             Source::External => {
-                let same = metrics.externals.iter().filter(|it| it.name == *name);
-                let series: Vec<_> = same.flat_map(ExternalMetric::all_series).collect();
+                let same = metrics.externals.iter().enumerate().filter(|(_, it)| it.name == *name);
+                let series: Vec<_> = same
+                    .flat_map(|(index, it)| {
+                        let backlogs = self.backlogs.externals.get(index);
+                        let series = it.all_series().enumerate();
+                        series.map(move |(of, (_, signal))| length(backlogs, of, signal, at))
+                    })
+                    .collect();
                 let selected = known.usage.and_then(|usage| usage.series);
                 match selected.is_some_and(|count| count as usize == series.len()) {
-                    true => sum(series.iter().map(|(_, signal)| signal_at(signal, at))),
+                    true => sum(series.into_iter()),
                     false => known.observed(),
                 }
             }
@@ -223,7 +243,23 @@ impl<'a> Demand<'a> {
         let first = self.scenario.workload.spec.running_containers().next();
         let has_first = container.is_none_or(|name| first.is_some_and(|it| *it.name == *name));
         let part = Part { container, has_first };
-        self.resources[index].total(part, self.serving, at).map(|usage| usage.max(0))
+        let total = self.resources[index].total(part, self.serving, at).map(|usage| usage.max(0));
+        match has_first {
+            true => self.with_backlog(total, self.backlogs.resources.get(index), at),
+            false => total,
+        }
+    }
+
+    /// A load with its backlog: as long as there is one, all pods are at their limits.
+    fn with_backlog(
+        &self,
+        load: Option<i64>,
+        backlog: Option<&Option<Backlog>>,
+        at: Time,
+    ) -> Option<i64> {
+        let busy = backlog.and_then(Option::as_ref).filter(|backlog| backlog.at(at) > 0);
+        let usage = busy.map(|it| it.per_pod().saturating_mul(to_i64(self.serving)));
+        Some(load?.max(usage.unwrap_or(i64::MIN)))
     }
 }
 
@@ -274,6 +310,19 @@ impl<'a> PodUsage<'a> {
         let common_need = common_need.filter(|_| common > 0 || exceptional == 0);
         let own = counted.map(|(exception, count)| times(&exception.value, *count));
         sum(std::iter::once(common_need).chain(own))
+    }
+}
+
+/// The value of a series, which can be the length of a queue.
+fn length(
+    backlogs: Option<&Vec<Option<Backlog>>>,
+    series: usize,
+    signal: &Signal,
+    at: Time,
+) -> Option<i64> {
+    match backlogs.and_then(|all| all.get(series)?.as_ref()) {
+        Some(backlog) => Some(backlog.at(at)),
+        None => signal_at(signal, at),
     }
 }
 

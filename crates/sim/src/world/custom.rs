@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::backlog::Backlog;
 use super::change::{Change, ExternalMetricChange, ObjectMetricChange, PodValue, PodsMetricChange};
 use super::pods::SimPod;
 use super::signal::{self, Grain};
@@ -42,14 +43,18 @@ impl PublishedCustom {
     ) {
         let scenario = &simulation.scenario;
         let sampled = sampled_at(scenario.metrics.sampling, query);
+        let backlogs = &simulation.backlogs;
         for (index, metric) in scenario.metrics.pods.iter().enumerate() {
-            let new = simulation.pods_metric(metric, query);
+            let backlog = backlogs.pods.get(index).and_then(Option::as_ref);
+            let new = simulation.pods_metric(metric, backlog, query);
             if replace(&mut self.pods, index, &new) {
                 changes.push(Change::PodsMetric(new));
             }
         }
         for (index, metric) in scenario.metrics.objects.iter().enumerate() {
-            let (series, error) = simulation.series(&metric.name, metric.all_series(), sampled);
+            let backlogs = backlogs.objects.get(index).map_or(&[][..], Vec::as_slice);
+            let all = metric.all_series();
+            let (series, error) = simulation.series(&metric.name, all, backlogs, sampled);
             let new = ObjectMetricChange {
                 metric: metric.name.clone(),
                 kind: metric.object.group_kind(),
@@ -62,7 +67,9 @@ impl PublishedCustom {
             }
         }
         for (index, metric) in scenario.metrics.externals.iter().enumerate() {
-            let (series, error) = simulation.series(&metric.name, metric.all_series(), sampled);
+            let backlogs = backlogs.externals.get(index).map_or(&[][..], Vec::as_slice);
+            let all = metric.all_series();
+            let (series, error) = simulation.series(&metric.name, all, backlogs, sampled);
             let new = ExternalMetricChange { metric: metric.name.clone(), series, error };
             if replace(&mut self.externals, index, &new) {
                 changes.push(Change::ExternalMetric(new));
@@ -72,12 +79,18 @@ impl PublishedCustom {
 }
 
 impl WorldSimulation {
-    fn pods_metric(&self, metric: &PodsMetric, query: Time) -> PodsMetricChange {
+    fn pods_metric(
+        &self,
+        metric: &PodsMetric,
+        backlog: Option<&Backlog>,
+        query: Time,
+    ) -> PodsMetricChange {
         let sampled = sampled_at(self.scenario.metrics.sampling, query);
         let Disturbance { error, empty } = self.disturbance(&metric.name);
         let silent = empty || error.is_some();
         let window = whole_seconds(self.scenario.metrics.sampling.window);
-        let common = common(&metric.source, sampled, self.serving);
+        let common_at = |at: Time| common(&metric.source, backlog, at, self.serving);
+        let common = common_at(sampled);
         let exceptions: Vec<Option<Quantity>> =
             metric.exceptions.iter().map(|other| value(&other.value, sampled)).collect();
         let value_of = |(ordinal, pod): (&u32, &SimPod)| {
@@ -92,7 +105,7 @@ impl WorldSimulation {
                 Some(exception) => value(&metric.exceptions[exception].value, own?)?,
                 None if shared && !pod.serving() && common.is_some() => Grain::Signed.quantity(0),
                 None => match own {
-                    Some(own) => self::common(&metric.source, own, self.serving)?,
+                    Some(own) => common_at(own)?,
                     None => common.clone()?,
                 },
             };
@@ -115,6 +128,7 @@ impl WorldSimulation {
         &self,
         metric: &str,
         series: impl Iterator<Item = (&'s BTreeMap<String, String>, &'s Signal)>,
+        backlogs: &[Option<Backlog>],
         sampled: Time,
     ) -> (Vec<Series>, Option<ApiError>) {
         let Disturbance { error, empty } = self.disturbance(metric);
@@ -122,8 +136,11 @@ impl WorldSimulation {
             return (Vec::new(), error);
         }
         let timestamp = sampled.truncate_to_second();
-        let series = series.filter_map(|(labels, signal)| {
-            let value = value(signal, sampled)?;
+        let series = series.enumerate().filter_map(|(index, (labels, signal))| {
+            let value = match backlogs.get(index).and_then(Option::as_ref) {
+                Some(backlog) => Grain::Signed.quantity(backlog.at(sampled)),
+                None => value(signal, sampled)?,
+            };
             Some(Series { labels: labels.clone(), value, timestamp })
         });
         (series.collect(), None)
@@ -170,7 +187,12 @@ fn replace<T: Clone + PartialEq>(published: &mut Vec<T>, index: usize, new: &T) 
 
 /// The value of each pod that is not an exception and that receives a share of the load. None:
 /// there is no sample.
-fn common(source: &UsageSource, sampled: Time, serving: usize) -> Option<Quantity> {
+fn common(
+    source: &UsageSource,
+    backlog: Option<&Backlog>,
+    sampled: Time,
+    serving: usize,
+) -> Option<Quantity> {
     match source {
         UsageSource::PerPod(signal) => value(signal, sampled),
         // A metric of pods has no containers.
@@ -178,8 +200,9 @@ fn common(source: &UsageSource, sampled: Time, serving: usize) -> Option<Quantit
         UsageSource::Load { total, limit } => {
             let total = signal::milli(total, signal::read(total, sampled, Grain::Signed))?;
             let share = Grain::Signed.share(total, serving);
+            let is_busy = backlog.is_some_and(|backlog| backlog.at(sampled) > 0);
             match limit {
-                Some(limit) if share > limit.milli() => Some(limit.clone()),
+                Some(limit) if share > limit.milli() || is_busy => Some(limit.clone()),
                 _ => Some(Grain::Signed.quantity(share)),
             }
         }

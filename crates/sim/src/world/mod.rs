@@ -8,6 +8,7 @@
 //! Deliberately absent: a scheduler and nodes. Pods start at the times that the scenario sets.
 
 mod applied_vpa;
+pub(crate) mod backlog;
 mod change;
 mod cluster;
 mod custom;

@@ -274,7 +274,7 @@ impl Publisher {
     ) {
         let Query { simulation, sampled, timestamp, is_empty, first, .. } = *query;
         let scenario = &simulation.scenario;
-        self.usage.read(&scenario.metrics.resources, sampled, simulation.serving);
+        self.usage.read(&scenario.metrics.resources, sampled, simulation.shared_load());
         let own = self.read_own(query);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
@@ -341,7 +341,7 @@ impl Publisher {
             let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
             let new = || Usage::new(&simulation.scenario);
             let usage = self.own_usage.entry(lag).or_insert_with(new);
-            usage.read(&metrics.resources, sampled, simulation.serving);
+            usage.read(&metrics.resources, sampled, simulation.shared_load());
             pods.push(*ordinal);
         }
         pods

@@ -7,7 +7,7 @@ use super::change::Change;
 use super::cluster::Cluster;
 use super::seen_pods::container;
 use super::simulation::{WorldSimulation, exceptions_of};
-use super::usage::{ClassKey, Source, Usage};
+use super::usage::{ClassKey, SharedLoad, Source, Usage};
 use kube_autoscaler_models::api;
 use kube_autoscaler_models::api::PodPhase;
 use kube_autoscaler_models::quantity::Quantity;
@@ -238,7 +238,7 @@ impl RecommenderView {
         let mut samples = Vec::new();
         let mut at = Time::ZERO;
         while at.since_start() < history.length {
-            usages.read(signals, at, simulation.serving);
+            usages.read(signals, at, SharedLoad { serving: simulation.serving, backlogs: &[] });
             let taken = begin.plus(at.since_start());
             let of_containers = usages.of_class(class, signals).iter().filter_map(usage);
             samples.extend(of_containers.map(|usage| HistorySample { at: taken, usage }));

@@ -100,6 +100,8 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
         Signal::Points(points) => read_points(points, at, grain),
         Signal::Sine(sine) => Reading::Computed(read_sine(sine, at, grain)),
         Signal::Recorded(recorded) => computed(recorded.at(at), grain),
+        // The load without what is left from before.
+        Signal::Backlog(backlog) => read(&backlog.arrivals, at, grain),
         Signal::Modified(Modified { by: Modifier::Noise(noise), of }) => {
             let value = milli(of, read(of, at, grain));
             computed(value.map(|milli| with_noise(noise, at, milli)), grain)
@@ -175,6 +177,7 @@ fn changes(signal: &Signal, from: Time, to: Time) -> Vec<Time> {
         Signal::Sine(_) => every(second, from, to),
         Signal::Recorded(recorded) => recorded.samples.iter().map(|sample| sample.at).collect(),
         Signal::Sum(_) => of_parts(signal, from, to),
+        Signal::Backlog(_) => [of_parts(signal, from, to), every(second, from, to)].concat(),
         Signal::Modified(Modified { by, of }) => match by {
             Modifier::Factor(_) => of_parts(signal, from, to),
             Modifier::Noise(noise) => {
@@ -223,6 +226,7 @@ fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
         Signal::Steps(values) | Signal::Points(values) => {
             values.get(index).map(|point| &point.value)
         }
+        Signal::Backlog(backlog) => written(&backlog.arrivals, index),
         Signal::Sine(_) | Signal::Sum(_) | Signal::Modified(_) | Signal::Recorded(_) => None,
     }
 }

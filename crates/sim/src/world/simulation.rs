@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use super::applied_vpa::AppliedVpa;
+use super::backlog::Backlogs;
 use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
 use super::seen_pods::SeenPods;
-use super::usage::{Usage, own_sampled_at, sampled_at};
+use super::usage::{SharedLoad, Usage, own_sampled_at, sampled_at};
 use kube_autoscaler_models::api::{PodPhase, PodSpec};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::{
@@ -48,6 +49,8 @@ pub(super) struct WorldSimulation {
     pub active: usize,
     /// The number of ready pods.
     pub serving: usize,
+    /// Work that is not done yet.
+    pub(super) backlogs: Backlogs,
     /// When pods begin and end to serve the load, if it is kept.
     pub serving_changes: Option<Vec<ServingChange>>,
     pub schedule: Schedule,
@@ -216,6 +219,7 @@ impl WorldSimulation {
             update: None,
             active: 0,
             serving: 0,
+            backlogs: Backlogs::new(scenario),
             serving_changes: None,
             schedule: Schedule::default(),
             usage: Usage::new(scenario),
@@ -267,6 +271,11 @@ impl WorldSimulation {
             || self.disturbances().any(|action| matches!(action, Action::MetricsEmpty(_)))
     }
 
+    /// What the shares of loads depend on.
+    pub(super) fn shared_load(&self) -> SharedLoad<'_> {
+        SharedLoad { serving: self.serving, backlogs: &self.backlogs.resources }
+    }
+
     pub(super) fn run_until(&mut self, at: Time) {
         while let Some(next) = self.next_instant().filter(|next| *next <= at) {
             self.now = next;
@@ -278,6 +287,7 @@ impl WorldSimulation {
             }
         }
         self.now = self.now.max(at);
+        self.backlogs.advance(self.now, self.serving);
     }
 
     pub(super) fn next_instant(&self) -> Option<Time> {
@@ -495,6 +505,7 @@ impl WorldSimulation {
 
     /// Updates the derived state of the pods that changed at this time.
     fn update_derived(&mut self) {
+        self.backlogs.advance(self.now, self.serving);
         let mut changed_pods = std::mem::take(&mut self.changed_pods);
         for ordinal in changed_pods.drain(..) {
             let Some(pod) = self.pods.get_mut(&ordinal) else {
@@ -556,7 +567,8 @@ impl WorldSimulation {
             let lag = pod.sample_lag(*ordinal, &scenario);
             let sampled = own_sampled_at(&scenario, lag, at).unwrap_or(common);
             let signals = &scenario.metrics.resources;
-            self.usage.read(signals, sampled, self.serving);
+            let load = SharedLoad { serving: self.serving, backlogs: &self.backlogs.resources };
+            self.usage.read(signals, sampled, load);
             let class = pod.class(&scenario).filter(|_| !empty && pod.is_sampled_at(sampled));
             let containers = class.map(|key| {
                 let class = self.usage.class(key);

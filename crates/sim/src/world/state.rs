@@ -86,6 +86,7 @@ impl WorldSimulation {
         };
         let metrics = &self.scenario.metrics;
         state.number(if metrics.signals().any(changes) { now.0 } else { -1 });
+        self.backlogs.all().for_each(|backlog| state.number(backlog.at(now)));
         let step = metrics.sampling.resolution.map_or(1, |resolution| resolution.0.max(1));
         state.number(now.0.rem_euclid(step));
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::backlog::Backlog;
 use super::signal::{self, Grain, Reading};
 use kube_autoscaler_models::api::{ContainerMetrics, PodSpec};
 use kube_autoscaler_models::quantity::Quantity;
@@ -33,6 +34,15 @@ struct UsedContainer {
     is_first: bool,
     /// True if it runs as long as the pod. Other containers have usage only if a signal names them.
     runs: bool,
+}
+
+/// What the shares of loads depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharedLoad<'w> {
+    /// The number of ready pods.
+    pub serving: usize,
+    /// The backlogs of the resources with one.
+    pub backlogs: &'w [Option<Backlog>],
 }
 
 /// The readings of one resource.
@@ -125,10 +135,10 @@ impl Usage {
         }
     }
 
-    /// Reads all signals at the time of a sample. Loads are divided among `serving` pods.
-    pub(super) fn read(&mut self, signals: &[ResourceUsage], sampled: Time, serving: usize) {
+    /// Reads all signals at the time of a sample.
+    pub(super) fn read(&mut self, signals: &[ResourceUsage], sampled: Time, load: SharedLoad<'_>) {
         let mut changed = false;
-        for (usage, readings) in signals.iter().zip(&mut self.resources) {
+        for (index, (usage, readings)) in signals.iter().zip(&mut self.resources).enumerate() {
             let grain = readings.grain;
             let mut put = |list: &mut Vec<Reading>, index: usize, reading: Reading| {
                 match list.get_mut(index) {
@@ -148,8 +158,12 @@ impl Usage {
                     }
                 }
                 UsageSource::Load { total, limit } => {
-                    let share = share(total, limit.as_ref(), sampled, serving, grain);
-                    self.was_cut |= matches!(share, Reading::Written(_));
+                    let backlog = load.backlogs.get(index).and_then(Option::as_ref);
+                    let share = match backlog {
+                        Some(backlog) if backlog.at(sampled) > 0 => Reading::Written(0),
+                        _ => share(total, limit.as_ref(), sampled, load.serving, grain),
+                    };
+                    self.was_cut |= matches!(share, Reading::Written(_)) && backlog.is_none();
                     put(&mut readings.source, 0, share);
                 }
             }
