@@ -286,7 +286,22 @@ impl<'a> Recordings<'a> {
         if let Modifier::Factor(factor) = by {
             self.common_signal(factor, at.key("factor"), problems);
         }
+        let until = self.until;
+        match by {
+            Modifier::Shift(span) => {
+                self.until = until - *span;
+                if *span > Span::ZERO {
+                    let paths = of.recordings().into_iter().map(|it| it.source.path());
+                    let what = |path: &str| format!("{path}: no sample before {span}, by `shift`");
+                    self.note_at(at.key_position("shift"), paths.map(what).collect());
+                }
+            }
+            Modifier::Repeat(span) => self.until = Time::ZERO + *span,
+            Modifier::Noise(_) | Modifier::Factor(_) => {}
+        }
+        self.is_moved |= until != self.until;
         let pods = self.signal(of, may_be_by_pod, at.key("of"), problems);
+        self.until = until;
         let with_modification = |(pod, exception): (u32, Exception)| {
             let mut by = by.clone();
             if let Modifier::Noise(noise) = &mut by {
