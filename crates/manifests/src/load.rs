@@ -9,7 +9,9 @@ use kube_lockstep_scenario::recorded::Recorded;
 use kube_lockstep_scenario::signal::Signal;
 use kube_lockstep_scenario::text::{Amount as PositiveQuantity, AnyQuantity};
 
-use super::shape::{LoadAmount, LoadStep, Shape, read_form, read_shape, split, unquoted};
+use super::shape::{
+    LoadAmount, LoadStep, Shape, ValueRange, read_form, read_shape, split, unquoted,
+};
 
 /// The name of a metric, and the part of it that a load or a request is for:
 /// `cpu`, `cpu/CONTAINER`, `queue{queue=orders}`, each possibly of one HPA: `web:cpu`.
@@ -126,14 +128,19 @@ impl Load {
     /// request of a pod in milli-units.
     #[must_use]
     pub fn constant_of_each(&self, request: Option<i64>) -> Option<i64> {
-        match &self.shape {
-            _ if self.total => None,
-            Shape::Constant(LoadAmount::Percent(percent)) => {
-                Some((request? as f64 * percent / 100.0) as i64)
-            }
-            Shape::Constant(amount) => amount.milli(),
-            _ => None,
-        }
+        self.range_of_each(request)?.only()
+    }
+
+    /// The least and the largest value of each pod, if they are known.
+    #[must_use]
+    pub fn range_of_each(&self, request: Option<i64>) -> Option<ValueRange> {
+        self.shape.range(request).filter(|_| !self.total)
+    }
+
+    /// The least and the largest value, of each pod or in total, if they are known.
+    #[must_use]
+    pub fn range(&self, request: Option<i64>) -> Option<ValueRange> {
+        self.shape.range(request)
     }
 
     /// The period of a load that repeats. None: the load has another form.
@@ -146,10 +153,7 @@ impl Load {
     /// has another form.
     #[must_use]
     pub fn step_values(&self) -> Vec<i64> {
-        match &self.shape {
-            Shape::Steps(steps) => steps.iter().filter_map(|step| step.amount.milli()).collect(),
-            _ => Vec::new(),
-        }
+        self.shape.step_values()
     }
 
     /// A total in place of a load of each pod, for hints: `cpu/app=total:…`.
@@ -158,8 +162,8 @@ impl Load {
         format!("{resource}{container}=total:…")
     }
 
-    /// The largest constant value in milli-units. None: the load is recorded, in percent, or
-    /// multiplied by a factor.
+    /// The largest constant value in milli-units. None: the load is recorded or in percent, or one
+    /// of its factors is.
     pub fn peak(&self) -> Option<i64> {
         self.shape.peak()
     }
@@ -429,6 +433,47 @@ mod tests {
     }
 
     #[test]
+    fn calculated_loads_have_ranges_periods_and_steps() {
+        let load = |text: &str| -> Load { format!("queue={text}").parse().expect(text) };
+        for (text, range) in [
+            ("2 * 400", Some((800_000, 800_000))),
+            ("100 + 700", Some((800_000, 800_000))),
+            ("noise(1%,800)", Some((792_000, 808_000))),
+            ("-1 * steps(0s:1,1m:3)", Some((-3000, -1000))),
+            ("shift(1h,sine(mean=4,amplitude=1,period=1h)) - 1", Some((2000, 4000))),
+            ("csv(a.csv)", None),
+            ("60% * 2", None),
+        ] {
+            let found = load_or_percent(text).range(None);
+            assert_eq!(found.map(|it| (it.least, it.most)), range, "{text}");
+        }
+        let range = load_or_percent("60% * 2").range(Some(500));
+        assert_eq!(range.and_then(ValueRange::only), Some(600));
+        let minutes = |text: &str| load(text).period().map(|span| span.as_secs_f64() / 60.0);
+        let wave = "sine(mean=4,amplitude=1,period=10m)";
+        for text in ["WAVE", "2 * WAVE", "WAVE + 100m", "noise(3%,shift(1m,WAVE))"] {
+            assert_eq!(minutes(&text.replace("WAVE", wave)), Some(10.0), "{text}");
+        }
+        assert_eq!(minutes(&format!("{wave} + steps(0s:1,1m:2)")), None);
+        assert_eq!(minutes("repeat(5m,csv(a.csv))"), Some(5.0));
+        for (text, steps) in [
+            ("steps(0s:20,5m:22)", vec![20_000, 22_000]),
+            ("2 * steps(0s:10,5m:11)", vec![20_000, 22_000]),
+            ("steps(0s:300,5m:320) + 1", vec![301_000, 321_000]),
+            ("repeat(10m,steps(0s:1,5m:2))", vec![1000, 2000, 1000]),
+            ("noise(5%,steps(0s:1,5m:2))", vec![]),
+            ("7", vec![]),
+        ] {
+            assert_eq!(load(text).step_values(), steps, "{text}");
+        }
+    }
+
+    fn load_or_percent(text: &str) -> Load {
+        let name = if text.contains("60%") { "cpu" } else { "queue" };
+        format!("{name}={text}").parse().expect(text)
+    }
+
+    #[test]
     fn a_queue_has_a_rate_of_each_pod() {
         assert_eq!(
             signal("queue=backlog(perPod=5, initial=100, ramp(0s:1,1h:40))"),
@@ -517,9 +562,27 @@ mod tests {
             ),
             ("cpu=noise(5%,sine(mean=10%,amplitude=20%,period=1m))", "usage can't be negative"),
             ("cpu=total:csv(a.csv,by=pod)", "by=pod gives each pod its own series: leave out `tot"),
-            ("cpu=csv(a.csv) +", "a value is missing next to"),
-            ("cpu=csv(a.csv) + + 1", "a value is missing next to"),
-            ("cpu=* 2", "* 2: expected a quantity"),
+            ("queue{a=b=3", "a `}` is missing"),
+            ("queue{a}=3", "a: expected LABEL=VALUE"),
+        ] {
+            let error = text.parse::<Load>().expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn malformed_calculations_have_a_message() {
+        for (text, expected) in [
+            ("cpu=csv(a.csv) +", "a value is missing, before or after an operator"),
+            ("cpu=csv(a.csv) + + 1", "a value is missing, before or after an operator"),
+            ("cpu=total:()", "a value is missing"),
+            ("cpu=csv(a.csv) / 2", "`/` is not supported: multiply"),
+            ("cpu=2+3", "put spaces around + and -"),
+            ("cpu=2 -3", "put spaces around + and -"),
+            ("cpu=-csv(a.csv)", "an operator is missing: -1 * csv(…)"),
+            ("cpu=0.5csv(a.csv)", "an operator is missing: 0.5 * csv(…)"),
+            ("cpu=1 * 1 * 1 * 1 * 1 * 1 * 1 * 1 * 1", "at most 8 factors, found 9"),
+            ("cpu=* 2", "a value is missing, before or after an operator"),
             ("cpu=50% * 60%", "only one factor can be a percentage of the request"),
             ("cpu=total:2 * 60%", "leave out `total:`"),
             ("cpu=total:2 * csv(a.csv,by=pod)", "by=pod gives each pod its own series"),
@@ -537,8 +600,6 @@ mod tests {
             ("queue=backlog(perPod=5)", "the arriving work of the backlog is missing"),
             ("queue=2 * backlog(perPod=5,1)", "a backlog can't be part of another value"),
             ("queue=backlogs(perPod=5,1)", "did you mean backlog(…)?"),
-            ("queue{a=b=3", "a `}` is missing"),
-            ("queue{a}=3", "a: expected LABEL=VALUE"),
         ] {
             let error = text.parse::<Load>().expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
@@ -550,7 +611,7 @@ mod tests {
         let nested = |depth: usize| format!("cpu={}1{}", "(".repeat(depth), ")".repeat(depth));
         assert!(nested(15).parse::<Load>().is_ok());
         let error = nested(100_000).parse::<Load>().expect_err("too deep");
-        assert!(error.contains("too many parentheses in each other"), "{error}");
+        assert!(error.contains("parentheses are nested too deeply"), "{error}");
     }
 
     #[test]

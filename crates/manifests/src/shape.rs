@@ -28,6 +28,8 @@ const FORMS: &str = "a quantity such as 300m, a percentage of the request such a
 
 /// How deep values can be nested.
 const DEEPEST: usize = 16;
+/// The largest number of factors of a product, each of which is a level of the scenario.
+const MOST_FACTORS: usize = 8;
 
 /// How a load changes: a signal whose amounts can be percentages of a request.
 #[derive(Clone, PartialEq, Debug)]
@@ -90,6 +92,47 @@ impl End {
 
 fn plus(span: Span, other: Span) -> Span {
     Span(span.0.saturating_add(other.0))
+}
+
+/// The product of two values in milli-units.
+fn times(factor: i64, milli: i64) -> i64 {
+    let product = i128::from(factor) * i128::from(milli) / 1000;
+    i64::try_from(product).unwrap_or(if product < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The least and the largest value of a load, in milli-units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ValueRange {
+    pub least: i64,
+    pub most: i64,
+}
+
+impl ValueRange {
+    fn of(values: impl IntoIterator<Item = i64>) -> Option<ValueRange> {
+        let range = |range: ValueRange, other: ValueRange| ValueRange {
+            least: range.least.min(other.least),
+            most: range.most.max(other.most),
+        };
+        values.into_iter().map(|value| ValueRange { least: value, most: value }).reduce(range)
+    }
+
+    /// The only value.
+    pub(super) fn only(self) -> Option<i64> {
+        (self.least == self.most).then_some(self.least)
+    }
+
+    fn plus(self, other: ValueRange) -> ValueRange {
+        ValueRange {
+            least: self.least.saturating_add(other.least),
+            most: self.most.saturating_add(other.most),
+        }
+    }
+
+    /// The range of the products of values of two ranges.
+    fn times(self, factor: ValueRange) -> Option<ValueRange> {
+        let products = |factor| [times(factor, self.least), times(factor, self.most)];
+        ValueRange::of([products(factor.least), products(factor.most)].concat())
+    }
 }
 
 impl Shape {
@@ -158,19 +201,98 @@ impl Shape {
         match self {
             Shape::Sine { period, .. } => Some(*period),
             Shape::Modified(Modified { by: Modifier::Repeat(span), .. }) => Some(*span),
-            Shape::Modified(Modified { by: Modifier::Noise(_) | Modifier::Shift(_), of }) => {
-                of.period()
-            }
-            _ => None,
+            shape => shape.changing_part()?.period(),
         }
     }
 
-    /// The largest constant value in milli-units. None: the load is recorded, in percent, or
-    /// multiplied by a factor.
+    /// The only part that changes over time, apart from noise.
+    fn changing_part(&self) -> Option<&Shape> {
+        let mut parts = self.parts().into_iter().filter(|part| part.constant().is_none());
+        let only = parts.next().filter(|_| parts.next().is_none())?;
+        (!matches!(self, Shape::Backlog { .. })).then_some(only)
+    }
+
+    /// The value in milli-units, if it never changes and is no percentage.
+    fn constant(&self) -> Option<i64> {
+        self.range(None)?.only()
+    }
+
+    /// The least and the largest value. None: they are not known. `request` is the request of a pod
+    /// in milli-units.
+    pub(super) fn range(&self, request: Option<i64>) -> Option<ValueRange> {
+        let milli = |amount: &LoadAmount| match amount {
+            LoadAmount::Percent(percent) => Some((request? as f64 * percent / 100.0) as i64),
+            LoadAmount::Quantity(_) => amount.milli(),
+        };
+        match self {
+            Shape::Constant(amount) => ValueRange::of(milli(amount)),
+            Shape::Steps(changes) | Shape::Ramp(changes) => {
+                let values: Option<Vec<i64>> = changes.iter().map(|it| milli(&it.amount)).collect();
+                ValueRange::of(values?)
+            }
+            Shape::Sine { mean, amplitude, .. } => {
+                let (mean, amplitude) = (milli(mean)?, milli(amplitude)?);
+                let ends = [mean.saturating_sub(amplitude), mean.saturating_add(amplitude)];
+                ValueRange::of(ends)
+            }
+            Shape::Sum(parts) => {
+                let ranges = parts.iter().map(|part| part.range(request));
+                ranges.reduce(|sum, range| Some(sum?.plus(range?)))?
+            }
+            Shape::Modified(Modified { by, of }) => {
+                let range = of.range(request)?;
+                match by {
+                    Modifier::Shift(_) | Modifier::Repeat(_) => Some(range),
+                    Modifier::Factor(factor) => range.times(factor.range(None)?),
+                    Modifier::Noise(noise) => {
+                        let percent = i64::from(noise.percent);
+                        range.times(ValueRange {
+                            least: (100 - percent) * 10,
+                            most: (100 + percent) * 10,
+                        })
+                    }
+                }
+            }
+            Shape::Recorded(_) | Shape::Backlog { .. } => None,
+        }
+    }
+
+    /// The values in milli-units between which the load changes abruptly, in order. Empty: the load
+    /// has another form.
+    pub(super) fn step_values(&self) -> Vec<i64> {
+        let constants = || self.parts().into_iter().filter_map(Shape::constant);
+        match self {
+            Shape::Steps(steps) => steps.iter().filter_map(|step| step.amount.milli()).collect(),
+            shape => {
+                let mut values = shape.changing_part().map(Shape::step_values).unwrap_or_default();
+                match shape {
+                    Shape::Sum(_) => {
+                        let sum = constants().fold(0, i64::saturating_add);
+                        values.iter_mut().for_each(|value| *value = value.saturating_add(sum));
+                    }
+                    Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => {
+                        let Some(factor) = constants().next() else { return Vec::new() };
+                        values.iter_mut().for_each(|value| *value = times(factor, *value));
+                    }
+                    Shape::Modified(Modified { by: Modifier::Repeat(_), .. }) => {
+                        values.extend(values.first().copied());
+                    }
+                    Shape::Modified(Modified { by: Modifier::Noise(_), .. }) => values.clear(),
+                    _ => {}
+                }
+                values
+            }
+        }
+    }
+
+    /// The largest constant value in milli-units. None: the load is recorded or in percent, or one
+    /// of its factors is.
     pub(super) fn peak(&self) -> Option<i64> {
         match self {
             Shape::Sum(parts) => parts.iter().filter_map(Shape::peak).reduce(i64::saturating_add),
-            Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => None,
+            Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => {
+                Some(times(factor.peak()?, of.peak()?))
+            }
             Shape::Modified(Modified { of, .. }) | Shape::Backlog { arrivals: of, .. } => of.peak(),
             shape => shape.amounts().into_iter().filter_map(LoadAmount::milli).max(),
         }
@@ -331,10 +453,10 @@ fn backlog(text: &str) -> Result<Shape, String> {
 
 /// Reads `VALUE + VALUE - VALUE`. `depth`: how deep further values can be nested.
 fn sum(text: &str, depth: usize) -> Result<Shape, String> {
-    let depth = depth.checked_sub(1).ok_or("too many parentheses in each other")?;
+    let depth = depth.checked_sub(1).ok_or("parentheses are nested too deeply")?;
     let mut parts = Vec::new();
     for (operator, term) in terms(text, &['+', '-']) {
-        let value = product(term, depth)?;
+        let value = factors(term, depth)?;
         parts.push(match operator {
             Some('-') => multiplied(Shape::Constant(LoadAmount::Quantity("-1".to_owned())), value),
             _ => value,
@@ -347,8 +469,14 @@ fn sum(text: &str, depth: usize) -> Result<Shape, String> {
 }
 
 /// Reads `VALUE * VALUE`.
-fn product(text: &str, depth: usize) -> Result<Shape, String> {
+fn factors(text: &str, depth: usize) -> Result<Shape, String> {
     let factors = terms(text, &['*']);
+    if factors.len() > MOST_FACTORS {
+        return Err(format!(
+            "a product has at most {MOST_FACTORS} factors, found {}",
+            factors.len()
+        ));
+    }
     let mut factors: Vec<Shape> =
         factors.into_iter().map(|(_, factor)| single(factor, depth)).collect::<Result<_, _>>()?;
     // The load is the factor that changes most, or the last one of several.
@@ -400,22 +528,34 @@ fn is_operator(text: &str, at: usize) -> bool {
     let (before, after) = (&text[..at], &text[at + 1..]);
     let has_spaces =
         before.ends_with(char::is_whitespace) && after.starts_with(char::is_whitespace);
-    has_spaces
-        || before.trim_end().ends_with(')')
-        || (text[at..].starts_with('*') && !before.is_empty())
+    has_spaces || before.trim_end().ends_with(')') || text[at..].starts_with('*')
 }
 
 /// Reads a value without operators outside of parentheses.
 fn single(text: &str, depth: usize) -> Result<Shape, String> {
     if text.is_empty() {
-        return Err("a value is missing next to +, - or *".to_owned());
+        return Err("a value is missing, before or after an operator or in parentheses".to_owned());
+    }
+    if let Some((value, number)) = division(text) {
+        return Err(format!(
+            "{value}/{number}: `/` is not supported: multiply, such as 0.5 * VALUE"
+        ));
     }
     let Some((name, arguments)) = text.split_once('(') else {
-        return amount(text).map(Shape::Constant);
+        return amount(text).map(Shape::Constant).map_err(|why| {
+            match is_sum_without_spaces(text) {
+                true => format!("{text}: put spaces around + and -"),
+                false => why,
+            }
+        });
     };
     let Some(arguments) = arguments.strip_suffix(')') else {
         return Err(format!("{text}: a `)` is missing at the end"));
     };
+    if let Some((factor, form)) = factor_before(name) {
+        let factor = if factor == "-" { "-1" } else { factor };
+        return Err(format!("{text}: an operator is missing: {factor} * {form}(…)"));
+    }
     match name {
         "" => sum(arguments, depth),
         "steps" => steps(arguments).map(Shape::Steps),
@@ -450,6 +590,28 @@ fn single(text: &str, depth: usize) -> Result<Shape, String> {
             None => format!("{name}(…) is unknown: expected {FORMS}"),
         }),
     }
+}
+
+/// The two parts of a quotient, which is not supported. A file's name can contain a slash.
+fn division(text: &str) -> Option<(&str, &str)> {
+    let (value, number) = text.rsplit_once('/')?;
+    let is_value = value.trim_end().ends_with(')') || AnyQuantity::read(value.trim()).is_ok();
+    (is_value && AnyQuantity::read(number.trim()).is_ok()).then_some((value, number))
+}
+
+/// Returns true for `2+3` and `2 -3`.
+fn is_sum_without_spaces(text: &str) -> bool {
+    text.match_indices(['+', '-']).any(|(at, _)| {
+        let parts = [&text[..at], &text[at + 1..]];
+        parts.iter().all(|part| AnyQuantity::read(part.trim()).is_ok())
+    })
+}
+
+/// The sign or the number before the name of a form: `-csv`, `0.5csv`.
+fn factor_before(name: &str) -> Option<(&str, &str)> {
+    let end = name.find(|c: char| c.is_alphabetic())?;
+    let (factor, form) = name.split_at(end);
+    (!factor.trim().is_empty() && similar_form(form) == Some(form)).then(|| (factor.trim(), form))
 }
 
 /// Reads `1h,VALUE`.

@@ -7,6 +7,7 @@ use super::resolved::{
 };
 use super::*;
 use crate::diagnostic::Diagnostic;
+use crate::testing::WEB;
 use kube_autoscaler_models::time::{Span, Time};
 
 /// A minimal scenario.
@@ -447,4 +448,33 @@ expect:
         let result = parse_any("test.yaml", &text, &no_files);
         assert_eq!(result.is_ok(), is_known, "{name}: {:?}", result.err());
     }
+}
+
+/// A recording is read up to the time that a shift or a repetition shows.
+#[test]
+fn recordings_can_be_shifted_and_repeated() {
+    let csv: String =
+        (0..=60).map(|minute| format!("{},{}\n", minute * 60, minute + 3 * (minute % 2))).collect();
+    let csv = format!("time,value\n{csv}");
+    let samples = |load: &str| {
+        let text = WEB.replace("perPod: 500m", &format!("load: {load}"));
+        let read = |_: &str| Ok(csv.clone());
+        let scenario = parse("x.yaml", &text.replace("until: 2m", "until: 20m"), &read);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{load}: {error}"));
+        let notes: Vec<String> = scenario.notes.iter().map(|it| it.what.clone()).collect();
+        let recorded = scenario.metrics.recorded().next().expect("a recording");
+        let at = |minute: i64| recorded.at(Time::from_secs(60 * minute)).map(|milli| milli / 1000);
+        (at(20), at(50), at(60), notes.join("; "))
+    };
+    let plain = samples("{csv: load.csv}");
+    assert_eq!(plain, (Some(20), Some(20), Some(20), String::new()));
+    let earlier = samples("{shift: -40m, of: {csv: load.csv}}");
+    assert_eq!(earlier, (Some(20), Some(50), Some(60), String::new()));
+    let beyond_the_end = samples("{shift: -50m, of: {csv: load.csv}}");
+    let note = "load.csv: no sample from 1h1m30s to 1h10m of the recording, before it is shifted";
+    assert!(beyond_the_end.3.starts_with(note), "{}", beyond_the_end.3);
+    let later = samples("{shift: 5m, of: {csv: load.csv}}");
+    assert_eq!(later.3, "load.csv: no sample before 5m, because of `shift`");
+    let again = samples("{shift: -40m, of: {repeat: 30m, of: {csv: load.csv}}}");
+    assert_eq!((again.0, again.1), (Some(20), Some(30)));
 }

@@ -258,13 +258,14 @@ impl Recording {
         Span(self.last.since(start).max(0))
     }
 
-    /// The signals from t=0 to `until`.
+    /// The signals from t=0 to the last time that is shown.
     pub fn signals(
         mut self,
         recorded: &Recorded,
         clock: &Clock,
-        until: Time,
+        shown: Shown,
     ) -> Result<Signals, Diagnostic> {
+        let until = shown.until;
         let syntax = recorded.syntax;
         let used = Used { recorded, recording: &self };
         let start = clock.start(used)?;
@@ -319,7 +320,7 @@ impl Recording {
             return Err(Diagnostic::new(what).hint(hint));
         }
         let explicit = explicit_gaps(&combined, start);
-        notes.extend(note_on_gaps(&common, &explicit, until, recorded));
+        notes.extend(note_on_gaps(&common, &explicit, shown, recorded));
         Ok(Signals { common, pods, notes, counter })
     }
 
@@ -408,7 +409,16 @@ impl Recording {
     }
 }
 
-/// The part of a recording that a scenario uses.
+/// The part of a recording that a scenario shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// The last time, in the time of the recording.
+    pub until: Time,
+    /// True if the scenario shifts or repeats the recording.
+    pub is_moved: bool,
+}
+
+/// The part of a recording that a scenario uses, and its unit.
 struct Window {
     start: Timestamp,
     until: Time,
@@ -759,7 +769,7 @@ fn explicit_gaps(series: &Series, start: Timestamp) -> BTreeSet<Time> {
 fn note_on_gaps(
     samples: &[RecordedSample],
     explicit: &BTreeSet<Time>,
-    until: Time,
+    Shown { until, is_moved }: Shown,
     recorded: &Recorded,
 ) -> Option<String> {
     let mut gaps: Vec<(Time, Time)> = Vec::new();
@@ -791,7 +801,8 @@ fn note_on_gaps(
     let hold = format!("; {setting} sets how long a value holds");
     let hold = if ends_of_hold { &hold } else { "" };
     let path = recorded.source.path();
-    Some(format!("{path}: no sample from {from} to {to}{more}{hold}"))
+    let whose = if is_moved { " of the recording, before it is shifted or repeated" } else { "" };
+    Some(format!("{path}: no sample from {from} to {to}{more}{whose}{hold}"))
 }
 
 #[cfg(test)]

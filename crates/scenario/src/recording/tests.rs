@@ -21,7 +21,7 @@ fn open_metrics() -> Recorded {
 fn read(recorded: &Recorded, text: &str) -> Result<Signals, Diagnostic> {
     let recording = Recording::read(recorded, text)?;
     let clock = Clock::new([Used { recorded, recording: &recording }]);
-    recording.signals(recorded, &clock, Time::from_secs(3600))
+    recording.signals(recorded, &clock, Shown { until: Time::from_secs(3600), is_moved: false })
 }
 
 fn signals(recorded: &Recorded, text: &str) -> Signals {

@@ -8,7 +8,7 @@ use super::cursor::{At, Problems};
 use crate::diagnostic::{Diagnostic, Kind};
 use crate::error::unreadable;
 use crate::recorded::{Recorded, RecordedSample};
-use crate::recording::{Clock, Recording, Signals, Timestamp, Used};
+use crate::recording::{Clock, Recording, Shown, Signals, Timestamp, Used};
 use crate::resolved::{
     Exception, Metrics, Modified, Modifier, PodSet, ResourceUsage, Series, Signal, UsageSource,
 };
@@ -25,7 +25,8 @@ pub(super) struct Recordings<'a> {
     /// The recordings that are read but not used yet, each with its signal.
     parsed: Vec<Parsed>,
     clock: Clock,
-    until: Time,
+    /// The part of the recordings that is used.
+    shown: Shown,
     /// True if the usage of a container may be recorded by pod.
     by_pod_in_containers: bool,
     /// True if values that only rise may be those of a counter, which memory is not.
@@ -66,7 +67,7 @@ impl<'a> Recordings<'a> {
             texts: BTreeMap::new(),
             parsed: Vec::new(),
             clock: Clock::default(),
-            until,
+            shown: Shown { until, is_moved: false },
             by_pod_in_containers: false,
             may_be_counter: true,
             notes: Vec::new(),
@@ -233,7 +234,7 @@ impl<'a> Recordings<'a> {
             return Vec::new();
         };
         let Parsed { recording, .. } = self.parsed.swap_remove(index);
-        let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.until));
+        let found = recording.and_then(|it| it.signals(recorded, &self.clock, self.shown));
         let Signals { common, pods, mut notes, counter } = match found {
             Ok(signals) => signals,
             Err(problem) => {
@@ -264,8 +265,7 @@ impl<'a> Recordings<'a> {
     /// Fills a part of a signal, which is the same for all pods.
     fn common_signal(&mut self, signal: &mut Signal, at: At<'_>, problems: &mut Problems) {
         if signal.recordings().iter().any(|recorded| recorded.by.is_some()) {
-            let what =
-                "a sum, a factor or a backlog can't have a recording with `by`, whose pods differ";
+            let what = "a recording with `by` can't be part of a sum, nor a factor or a backlog";
             let hint = format!("to add up the series of the pods, use {}", self.read.syntax.sum());
             problems.hint(at, what, hint);
         } else {
@@ -286,22 +286,25 @@ impl<'a> Recordings<'a> {
         if let Modifier::Factor(factor) = by {
             self.common_signal(factor, at.key("factor"), problems);
         }
-        let until = self.until;
+        let shown = self.shown;
         match by {
             Modifier::Shift(span) => {
-                self.until = until - *span;
+                let until = (shown.until - *span).max(Time::ZERO);
+                self.shown = Shown { until, is_moved: true };
                 if *span > Span::ZERO {
                     let paths = of.recordings().into_iter().map(|it| it.source.path());
-                    let what = |path: &str| format!("{path}: no sample before {span}, by `shift`");
+                    let what =
+                        |path: &str| format!("{path}: no sample before {span}, because of `shift`");
                     self.note_at(at.key_position("shift"), paths.map(what).collect());
                 }
             }
-            Modifier::Repeat(span) => self.until = Time::ZERO + *span,
+            Modifier::Repeat(span) => {
+                self.shown = Shown { until: Time::ZERO + *span, is_moved: true };
+            }
             Modifier::Noise(_) | Modifier::Factor(_) => {}
         }
-        self.is_moved |= until != self.until;
         let pods = self.signal(of, may_be_by_pod, at.key("of"), problems);
-        self.until = until;
+        self.shown = shown;
         let with_modification = |(pod, exception): (u32, Exception)| {
             let mut by = by.clone();
             if let Modifier::Noise(noise) = &mut by {
