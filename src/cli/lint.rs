@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anstream::adapter::strip_str;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -12,14 +13,15 @@ use super::args::OneRelease;
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{invalid_manifests, read_manifests};
-use super::output::{Stdout, columns, show, unless_closed};
+use super::output::{Stdout, columns, show, tell, unless_closed};
 use super::reports::{ReportFile, folders};
 use kube_autoscaler_models::flags::FeatureGates;
 use kube_lockstep_lint::{
     Evidence, Finding, Level, ObjectName, Options, RULES, Rule, check, sarif,
 };
-use kube_lockstep_manifests::{Load, Manifests};
+use kube_lockstep_manifests::{Load, Manifests, ValidHpa};
 use kube_lockstep_report::github::{Annotation, AnnotationKind};
+use kube_lockstep_report::outcome::note_text;
 use kube_lockstep_report::style::{BAD, DIM, STRONG, WARN, paint};
 use kube_lockstep_report::{counted, json, wrapped};
 use kube_lockstep_scenario::error::similar;
@@ -198,6 +200,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         (None, Format::Text) => Box::new(Stdout),
         (None, _) => Box::new(io::stdout()),
     };
+    manifests.hpas.iter().filter(|hpa| manifests.target(hpa).is_none()).for_each(note_on_target);
     let findings = check(&manifests, &options, &rules);
     let count = |level: Level| findings.iter().filter(|it| it.rule.level == level).count();
     let summary = Summary {
@@ -209,8 +212,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     };
     let fails = findings.iter().any(|finding| finding.rule.level >= args.fail_on.into());
     let checked = Checked { findings, rules, summary };
-    unless_closed(checked.write(args.format, &mut *output))?;
+    unless_closed(checked.write(args.format, args.output.is_some(), &mut *output))?;
     Ok(if fails { exit::DIVERGES } else { exit::CONFORMS })
+}
+
+/// A note on an HPA whose target is not in the files.
+fn note_on_target(hpa: &ValidHpa) {
+    let target = &hpa.hpa.target;
+    let (kind, name) = (&target.kind, &target.name);
+    let what = format!(
+        "{}: {kind} {name}, the target of HPA {}, is not in the files, so its requests, labels and \
+         replicas are not checked",
+        hpa.object.place(),
+        hpa.name
+    );
+    tell(&note_text(&what, columns()));
 }
 
 /// A failure whose commands are those of this subcommand.
@@ -257,8 +273,10 @@ impl Args {
 }
 
 impl Checked {
-    fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the findings; without colors to a file.
+    fn write(&self, format: Format, is_file: bool, out: &mut dyn Write) -> io::Result<()> {
         match format {
+            Format::Text if is_file => write!(out, "{}", strip_str(&self.text()))?,
             Format::Text => out.write_all(self.text().as_bytes())?,
             Format::Json => self.write_json(out)?,
             Format::Sarif => {

@@ -1,6 +1,6 @@
 //! The manifests as rules see them: HPAs with their targets.
 
-use kube_autoscaler_models::api::{MetricSpec, MetricTarget};
+use kube_autoscaler_models::api::{MetricSpec, MetricTarget, SelectPolicy};
 use kube_autoscaler_models::flags::{FeatureGates, Gate};
 use kube_autoscaler_models::hpa::metrics::Tolerances;
 use kube_autoscaler_models::rules::Rules;
@@ -116,6 +116,25 @@ impl<'a> HpaWithTarget<'a> {
     /// `Deployment web`.
     pub(crate) fn target_title(&self) -> String {
         format!("{} {}", self.hpa.hpa.target.kind, self.hpa.hpa.target.name)
+    }
+
+    /// Returns false if scale-ups are disabled.
+    pub(crate) fn can_scale_up(&self) -> bool {
+        let rules = self.hpa.hpa.behavior.as_ref().and_then(|it| it.scale_up.as_ref());
+        rules.is_none_or(|it| it.select_policy != Some(SelectPolicy::Disabled))
+    }
+
+    /// Returns true if the HPA can change the replicas.
+    pub(crate) fn can_change(&self) -> bool {
+        self.hpa.hpa.min_replicas < self.hpa.hpa.max_replicas
+    }
+
+    /// Returns true if the HPA can have fewer replicas than at another time.
+    pub(crate) fn can_scale_down(&self) -> bool {
+        let hpa = &self.hpa.hpa;
+        let rules = hpa.behavior.as_ref().and_then(|it| it.scale_down.as_ref());
+        let is_disabled = rules.is_some_and(|it| it.select_policy == Some(SelectPolicy::Disabled));
+        !is_disabled && self.can_change()
     }
 
     pub(crate) fn metrics(&self) -> impl Iterator<Item = Metric<'a>> {

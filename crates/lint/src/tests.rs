@@ -187,6 +187,23 @@ fn replicas_in_a_manifest_reset_those_of_an_hpa() {
                 5,
                 "is 3, but HPA web",
             ),
+            case([
+                with("  replicas: 1\n"),
+                hpa("web", &cpu()).replace("maxReplicas: 20", "maxReplicas: 1"),
+            ]),
+            case([
+                with("  replicas: 3\n"),
+                hpa(
+                    "web",
+                    &format!("{}\nbehavior: {{scaleUp: {{selectPolicy: Disabled}}}}", cpu()),
+                ),
+            ])
+            .finds(
+                id,
+                Observed,
+                5,
+                "whose scale-ups are disabled, does not add the others again",
+            ),
             case([with("  replicas: 0\n"), hpa("web", &cpu())]).finds(
                 id,
                 Observed,
@@ -332,7 +349,13 @@ fn the_tolerance_hides_steps_of_exact_metrics() {
                 id,
                 Derived,
                 16,
-                "with the load of queue: a step from 10 to 11",
+                "with the given load of queue, a step from 10 to 11",
+            ),
+            case([web(), hpa("web", QUEUE)]).load("queue=2 * steps(0s:150,5m:165)").finds(
+                id,
+                Derived,
+                16,
+                "a step from 10 to 11",
             ),
             case([web(), with(9, "")]),
             case([web(), with(50, exact)]),
@@ -408,6 +431,15 @@ fn windows_longer_than_a_period_keep_the_replicas() {
             case(with("")).load("cpu=total:4"),
             case(with("behavior: {scaleDown: {selectPolicy: Disabled}}")).load(wave),
             case(with("")).load(wave).release("1.11"),
+            case(with("")).load("cpu=total:2 * sine(mean=2,amplitude=1,period=4m) + 1").finds(
+                id,
+                Derived,
+                13,
+                "scale-down stabilization window of 5m is",
+            ),
+            case(with("")).load("cpu=total:sine(mean=4,amplitude=200m,period=4m)"),
+            case([web(), hpa("web", &cpu()).replace("maxReplicas: 20", "maxReplicas: 1")])
+                .load(wave),
         ],
     );
 }
@@ -416,6 +448,7 @@ fn windows_longer_than_a_period_keep_the_replicas() {
 fn memory_that_pods_keep_prevents_scale_downs() {
     let id = "memory-never-scales-down";
     let with = || [web(), hpa("web", &memory())];
+    let disabled = "behavior: {scaleDown: {selectPolicy: Disabled}}";
     assert_cases(
         id,
         vec![
@@ -424,7 +457,17 @@ fn memory_that_pods_keep_prevents_scale_downs() {
             case(with()).load("memory=100%").finds(id, Derived, 16, "each pod uses 100Mi"),
             case(with()).load("memory=73Mi").finds(id, Derived, 16, "each pod uses 73Mi"),
             case(with()).load("memory=70Mi"),
+            case(with()).load("memory=2 * 50Mi").finds(id, Derived, 16, "each pod uses 100Mi"),
+            case(with()).load("memory=noise(1%,100Mi)").finds(
+                id,
+                Derived,
+                16,
+                "each pod uses at least 99Mi",
+            ),
+            case(with()).load("memory=csv(a.csv)").finds(id, Assumed, 16, "if the pods of"),
             case(with()).load("memory=total:800Mi"),
+            case([web(), hpa("web", &memory()).replace("maxReplicas: 20", "maxReplicas: 1")]),
+            case([web(), hpa("web", &format!("{}\n{disabled}", memory()))]),
             case([web(), hpa("web", &cpu())]),
         ],
     );
@@ -449,6 +492,12 @@ fn missing_requests_fail_utilizations() {
                 Derived,
                 8,
                 "container app requests no cpu, so HPA web can't scale on the utilization of cpu",
+            ),
+            case([with("requests: {cpu: '0'}"), hpa("web", &cpu())]).finds(
+                id,
+                Derived,
+                8,
+                "the pods of Deployment web request 0 of cpu, so HPA web can't scale",
             ),
             case([sidecar.clone(), hpa("web", &cpu())]).finds(
                 id,

@@ -30,14 +30,16 @@ fn check(context: &Context<'_>) -> Vec<Found> {
     let mut pairs: BTreeMap<Pair, Option<&ValidWorkload>> = BTreeMap::new();
     for second in 0..hpas.len() {
         let is_same = |first: &usize| hpas[*first].hpa.has_same_target(hpas[second].hpa);
-        let same = (0..second).filter(is_same);
+        // One finding for each further HPA.
+        let same = (0..second).find(is_same);
         pairs.extend(same.map(|first| (Pair { second, first }, None)));
     }
     let is_checked = context.rules.pods.ambiguous_selector_is_checked;
     for SelectedPods { workload, by } in context.selected.iter().filter(|_| is_checked) {
         for (index, second) in by.iter().copied().enumerate() {
-            for first in by[..index].iter().copied() {
-                pairs.entry(Pair { second, first }).or_insert(Some(workload));
+            let first = by[..index].first().copied();
+            if let Some(first) = first.filter(|_| !pairs.keys().any(|it| it.second == second)) {
+                pairs.insert(Pair { second, first }, Some(workload));
             }
         }
     }

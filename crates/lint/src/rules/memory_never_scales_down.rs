@@ -5,7 +5,7 @@ use crate::{Evidence, Found, Level, Rule};
 use kube_autoscaler_models::api::MetricTarget;
 use kube_autoscaler_models::hpa::metrics::RequestQuery;
 use kube_autoscaler_models::quantity::{Format, Quantity};
-use kube_lockstep_manifests::Load;
+use kube_lockstep_manifests::{Load, ValueRange};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-never-scales-down",
@@ -28,7 +28,16 @@ fn check(context: &Context<'_>) -> Vec<Found> {
 
 fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -> Option<Found> {
     let memory = metric.resource().filter(|it| it.resource == "memory")?;
-    let (evidence, what) = match context.load(hpa.hpa, metric) {
+    if !hpa.can_scale_down() {
+        return None;
+    }
+    let usage = match context.load(hpa.hpa, metric) {
+        // More pods share a total.
+        Some(load) if load.total => return None,
+        Some(load) => Usage::of(context, hpa, memory, load),
+        None => None,
+    };
+    let (evidence, what) = match usage {
         None => (
             Evidence::Assumed,
             format!(
@@ -38,38 +47,55 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
                 hpa.title()
             ),
         ),
-        Some(load) => {
-            let usage = used(context, hpa, memory, load)?;
+        Some(Usage { is_kept: false, .. }) => return None,
+        Some(Usage { least, .. }) => {
             let what = format!(
-                "each pod uses {usage} of memory, however many there are, which is not below the \
-                 target by more than the tolerance: this metric keeps {} from scaling down",
+                "each pod uses {least} of memory, however many there are, which is not \
+                 below the target by more than the tolerance: this metric keeps {} from scaling \
+                 down",
                 hpa.title()
             );
             (Evidence::Derived, what)
         }
     };
-    let hint = "scale on cpu or on a metric of the requests; for memory, let a VPA set the request";
+    let hint = "scale on cpu or on a metric of the requests instead; a VPA can then set the \
+                memory request";
     Some(Found::at(hpa.object(), &metric.path(), evidence, what).hint(hint))
 }
 
-/// The memory that each pod uses, if the proposal is never below the current replicas.
-fn used(
-    context: &Context<'_>,
-    hpa: &HpaWithTarget<'_>,
-    memory: ResourceTarget<'_>,
-    load: &Load,
-) -> Option<Quantity> {
-    let query = RequestQuery {
-        resource: memory.resource,
-        container: memory.container,
-        pod_level_resources: context.has_pod_level_requests(),
-        rules: &context.rules.pods,
-    };
-    let request = hpa.target.and_then(|target| query.of(&target.pods.spec()).ok());
-    let usage = load.constant_of_each(request)?;
-    let ratio = ratio(usage, request, memory.target)?;
-    let is_kept = ratio >= 1.0 || context.tolerances(hpa.hpa).is_within(ratio);
-    is_kept.then(|| Quantity::from_milli(usage, Format::BinarySI))
+/// The memory that each pod uses at least.
+struct Usage {
+    /// `at least 792Mi`, or without `at least` if it never changes.
+    least: String,
+    /// True if the proposal is never below the current replicas.
+    is_kept: bool,
+}
+
+impl Usage {
+    /// The usage by a load. None: it is not known.
+    fn of(
+        context: &Context<'_>,
+        hpa: &HpaWithTarget<'_>,
+        memory: ResourceTarget<'_>,
+        load: &Load,
+    ) -> Option<Usage> {
+        let query = RequestQuery {
+            resource: memory.resource,
+            container: memory.container,
+            pod_level_resources: context.has_pod_level_requests(),
+            rules: &context.rules.pods,
+        };
+        let request = hpa.target.and_then(|target| query.of(&target.pods.spec()).ok());
+        let ValueRange { least: usage, most } = load.range_of_each(request)?;
+        let ratio = ratio(usage, request, memory.target)?;
+        let is_kept = ratio >= 1.0 || context.tolerances(hpa.hpa).is_within(ratio);
+        // People read MiB.
+        let mebibytes = Quantity::from_units((usage / 1000) >> 20 << 20, Format::BinarySI);
+        let bytes = Quantity::from_units(usage / 1000, Format::BinarySI);
+        let shown = if usage >> 30 > 0 { mebibytes } else { bytes };
+        let least = if usage < most { "at least " } else { "" };
+        Some(Usage { least: format!("{least}{shown}"), is_kept })
+    }
 }
 
 /// The usage in relation to the target, as the controller calculates it.

@@ -33,7 +33,10 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
         rules: &context.rules.pods,
     };
     let spec = target.pods.spec();
-    let why = query.of(&spec).err()?;
+    let why = match query.of(&spec) {
+        Ok(0) => return Some(request_of_zero(hpa, target, resource)),
+        request => request.err()?,
+    };
     let namespace = target.object.namespace();
     let vpas = context.manifests.vpas.iter();
     let mut vpas = vpas.filter(|vpa| vpa.changes_pods() && vpa.has_target_of(hpa.hpa));
@@ -72,6 +75,18 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
             Some(Found::at(&target.object, path, Evidence::Derived, what).hint(hint))
         }
     }
+}
+
+/// The controller can't divide by a request of 0.
+fn request_of_zero(hpa: &HpaWithTarget<'_>, target: &ValidWorkload, resource: &str) -> Found {
+    let what = format!(
+        "the pods of {} request 0 of {resource}, so {} can't scale on its utilization",
+        target.title(),
+        hpa.title()
+    );
+    let hint = format!("set resources.requests.{resource} to what a pod usually needs");
+    let path = "spec.template.spec.containers.0.resources.requests";
+    Found::at(&target.object, path, Evidence::Derived, what).hint(hint)
 }
 
 /// The field of a container.

@@ -29,19 +29,31 @@ fn finding(hpa: &HpaWithTarget<'_>) -> Option<Found> {
         false => ("spec.replicas", object.field("spec.replicas").and_then(text)?),
         true => ("metadata.annotations", applied_replicas(object)?),
     };
-    let (hpa, target) = (hpa.title(), hpa.target_title());
+    let (title, target) = (hpa.title(), hpa.target_title());
     let effect = match &*replicas {
-        "0" => format!("each `kubectl apply` sets them to 0, which disables {hpa}"),
-        _ => format!("each `kubectl apply` resets them to {replicas} until the next reconcile"),
+        "0" => format!("each `kubectl apply` sets them to 0, which disables {title}"),
+        _ if is_always(hpa, &replicas) => return None,
+        _ if hpa.can_scale_up() => {
+            format!("each `kubectl apply` resets them to {replicas} until the next reconcile")
+        }
+        _ => format!(
+            "each `kubectl apply` resets them to {replicas}, and the HPA, whose scale-ups are \
+             disabled, does not add the others again"
+        ),
     };
     let field = match object.is_stored() {
         false => format!("spec.replicas is {replicas}"),
         true => format!("the last applied manifest has spec.replicas {replicas}"),
     };
-    let what = format!("{field}, but {hpa} sets the replicas of {target}: {effect}");
+    let what = format!("{field}, but {title} sets the replicas of {target}: {effect}");
     let hint = "leave out spec.replicas; if it was applied before, first remove it with `kubectl \
                 apply edit-last-applied`, or the replicas drop to 1 once";
     Some(Found::at(object, path, Evidence::Observed, what).hint(hint))
+}
+
+/// Returns true if the HPA allows no other number of replicas.
+fn is_always(hpa: &HpaWithTarget<'_>, replicas: &str) -> bool {
+    !hpa.can_change() && hpa.hpa.hpa.max_replicas.to_string() == *replicas
 }
 
 fn text(node: &Node) -> Option<String> {

@@ -50,10 +50,10 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
         Evidence::Assumed => {
             format!("if {name} is the number of wanted replicas, as its target 1 says")
         }
-        _ => format!("with the load of {name}"),
+        _ => format!("with the given load of {name}"),
     };
     let what = format!(
-        "{start}: a step from {replicas} to {wanted} replicas is within the tolerance of \
+        "{start}, a step from {replicas} to {wanted} replicas is within the tolerance of \
          {tolerance} and has no effect"
     );
     let hint = "set `tolerance: 0` in behavior.scaleUp and behavior.scaleDown (from Kubernetes \

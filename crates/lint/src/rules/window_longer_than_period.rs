@@ -5,7 +5,7 @@ use crate::{Evidence, Found, Level, Rule};
 use kube_autoscaler_models::api::{ScalingRules, SelectPolicy};
 use kube_autoscaler_models::rules::Windows;
 use kube_autoscaler_models::time::Span;
-use kube_lockstep_manifests::Load;
+use kube_lockstep_manifests::{Load, ValueRange};
 
 pub(super) const RULE: Rule = Rule {
     id: "window-longer-than-period",
@@ -38,7 +38,10 @@ fn findings(context: &Context<'_>, hpa: &HpaWithTarget<'_>) -> Vec<Found> {
     let metrics: Vec<_> = hpa.metrics().collect();
     // With several metrics, another one can have the largest proposal.
     let [metric] = metrics.as_slice() else { return Vec::new() };
-    let Some(period) = context.load(hpa.hpa, *metric).and_then(Load::period) else {
+    let Some(load) = context.load(hpa.hpa, *metric).filter(|_| hpa.can_change()) else {
+        return Vec::new();
+    };
+    let Some(period) = load.period().filter(|_| !is_within_tolerance(context, hpa, load)) else {
         return Vec::new();
     };
     let name = metric.spec.name().unwrap_or_default();
@@ -53,6 +56,14 @@ fn findings(context: &Context<'_>, hpa: &HpaWithTarget<'_>) -> Vec<Found> {
         Found::at(hpa.object(), &path, Evidence::Derived, what).hint(hint)
     };
     too_long.map(finding).collect()
+}
+
+/// Returns true if the whole load is within the tolerance of its peak: nothing follows it anyway.
+fn is_within_tolerance(context: &Context<'_>, hpa: &HpaWithTarget<'_>, load: &Load) -> bool {
+    // Any request has the same ratio.
+    load.range(Some(1_000_000)).is_some_and(|ValueRange { least, most }| {
+        most <= 0 || least as f64 / most as f64 >= 1.0 - context.tolerances(hpa.hpa).scale_down
+    })
 }
 
 /// The windows of an HPA, by the default flags of the controller.
