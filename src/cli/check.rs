@@ -11,12 +11,14 @@ use super::args::{BuildArgs, Format, OneRelease, Source};
 use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
 use super::fixtures::Fixtures;
-use super::output::{columns, show, unless_closed};
+use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::{exit, interrupt};
+use kube_autoscaler_models::time::Time;
 use kube_lockstep::{Check, Checked, Outcome};
 use kube_lockstep_check::{Counterexample, STATES};
 use kube_lockstep_report::json;
+use kube_lockstep_report::outcome::note_text;
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_report::{counted, wrapped};
 use kube_lockstep_scenario::{Scenario, to_yaml};
@@ -81,7 +83,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let selected = fixtures.select(&args.names)?;
     let scenarios = selected.iter().map(|fixture| fixture.parse());
-    let scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    let mut scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    let has_search = |scenario: &Arc<Scenario>| scenario.search.is_some();
+    if scenarios.len() > 1 && scenarios.iter().any(has_search) {
+        let without = scenarios.iter().filter(|it| !has_search(it));
+        for scenario in without {
+            tell(&note_text(
+                &format!("{}: left out: it has no `search`", scenario.path),
+                columns(),
+            ));
+        }
+        scenarios.retain(has_search);
+    }
     if args.output.is_some() && scenarios.len() > 1 {
         let what = format!("--output requires one scenario, found {}", scenarios.len());
         return Err(Failure::usage(what).into());
@@ -122,14 +135,26 @@ fn check_one(
     let checked = {
         let bar = io::stderr().is_terminal().then(|| CountBar::new(states, "states"));
         check.run_watched(&mut |progress| {
-            bar.iter().for_each(|bar| bar.set(progress.states));
+            if let Some(bar) = &bar {
+                bar.set(progress.states);
+                let (reached, until) = (progress.reached, scenario.until);
+                bar.describe(format!("states; t={reached} of {until} reached"));
+            }
             !stop.is_cancelled()
         })
     };
     let checked = checked.map_err(|why| Failure::usage(format!("{}: {why}", scenario.path)))?;
     let found = checked.counterexample.as_ref();
-    if let (Some(found), Some(file)) = (found, output) {
-        file.write_all(to_yaml(&found.scenario, None).as_bytes())?;
+    match (found, output) {
+        (Some(found), Some(file)) => {
+            file.write_all(to_yaml(&found.scenario, None).as_bytes())?;
+        }
+        (None, Some(_)) => {
+            let what = "--output: nothing is written, because there is no counterexample; a file \
+                        of an earlier search stays as it is";
+            tell(&note_text(what, columns()));
+        }
+        (_, None) => {}
     }
     let confirmed = match found {
         Some(found) if !args.no_confirm && !stop.is_cancelled() => confirm(args, found, stop),
@@ -186,6 +211,9 @@ fn text(checked: &Checked, args: &Args) -> String {
         &mut text,
         "",
         &match outcome {
+            Outcome::Counterexample if *reached == Time::ZERO => {
+                "it is not met at the start, so no choice was tried".to_owned()
+            }
             Outcome::Counterexample => format!("searched: all choices before t={reached}"),
             Outcome::Holds => {
                 format!("all expectations are met, with all choices up to the end, t={reached}")
@@ -206,7 +234,9 @@ fn text(checked: &Checked, args: &Args) -> String {
         },
     );
     let (states, steps) = (counted(*states, "state"), counted(*steps as usize, "step"));
-    add(&mut text, "", &format!("size: {states}, at most {widest} at one time; {steps}"));
+    let at_once =
+        if *widest > 0 { format!(", at most {widest} at one time") } else { String::new() };
+    add(&mut text, "", &format!("size: {states}{at_once}; {steps}"));
     if let Some(why) = why_random {
         let runs = counted(*random, "step");
         add(&mut text, "", &format!("{runs} could not be finished, for example because {why}"));

@@ -329,9 +329,14 @@ impl CountBar {
     pub fn new(most: usize, noun: &str) -> CountBar {
         let target = ProgressDrawTarget::stderr();
         let bar = ProgressBar::with_draw_target(Some(most as u64), target);
-        bar.set_style(style("{bar:30.cyan/dim} {pos}/{len} {wide_msg}"));
+        bar.set_style(style("{bar:30.cyan/dim} {human_pos}/{human_len} {wide_msg}"));
         bar.set_message(noun.to_owned());
         CountBar(bar)
+    }
+
+    /// Shows another text after the numbers.
+    pub fn describe(&self, text: String) {
+        self.0.set_message(text);
     }
 
     /// Shows a number.

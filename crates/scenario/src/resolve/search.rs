@@ -28,7 +28,9 @@ pub(super) fn resolve(
             problems.plain(at.key("replicas").index(index), format!("duplicate value {replicas}"));
         }
     }
-    if search == Search::default() {
+    if search.replicas.is_empty() && at.key("replicas").node().is_some() {
+        problems.plain(at.key("replicas"), "expected at least one number of replicas");
+    } else if search == Search::default() {
         let hint = "add `choose`, `events` or `replicas`; or remove `search`";
         problems.hint(at, "the search leaves nothing open", hint);
     }
@@ -108,8 +110,8 @@ fn check_times(
         whole_seconds(Some(time.0), at.key(name), problems);
         not_after_end(time, until, at.key(name), problems);
     }
-    let (from, to) = (from.unwrap_or_default(), to.unwrap_or(until));
-    if from > to {
+    let from = from.unwrap_or_default();
+    if let Some(to) = to.filter(|to| from > *to) {
         problems.plain(at.key("to"), format!("expected {from} or later, found {to}"));
     }
 }
@@ -141,6 +143,9 @@ fn check_events(
     check_times(first, events.to, context.until, at, problems);
     for (index, event) in events.of.iter().enumerate() {
         let at = at.key("of").index(index);
+        if events.of[..index].contains(event) {
+            problems.plain(at, "the same event is listed twice");
+        }
         whole_seconds(Some(event.at.0), at.key("at"), problems);
         if event.at == Time::ZERO {
             problems.plain(at.key("at"), "a search can choose events from 1s on");
