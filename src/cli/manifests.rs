@@ -21,7 +21,8 @@ use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
 use kube_lockstep_manifests::{
     AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Manifests,
-    Missing, RequestOption, Selected, days_as_hours, draft, draft_with_settings,
+    Missing, RequestOption, Selected, Valid, days_as_hours, draft, draft_valid,
+    draft_with_settings,
 };
 use kube_lockstep_report::style::{WARN, paint};
 use kube_lockstep_scenario as scenario;
@@ -295,17 +296,20 @@ impl ManifestArgs {
         Ok(list)
     }
 
-    /// The drafts of autoscalers, with examples of missing values, and the objects that they are
-    /// made of.
-    pub(super) fn with_examples(
+    /// The drafts of the valid autoscalers, with examples of missing values, and the objects that
+    /// they are made of; and the problems of the invalid manifests.
+    pub(super) fn valid_with_examples(
         &self,
         of: Autoscalers,
-    ) -> Result<(Vec<Draft>, Manifests), Failure> {
+    ) -> Result<Valid<(Vec<Draft>, Manifests)>, Failure> {
         let files = self.read()?;
-        let Drafts { list, ignored, .. } = self.draft(&files, of, true, &read_load)?;
-        note_ignored(&ignored);
-        let manifests = Manifests::read(&files, &self.values.load);
-        Ok((list, manifests.map_err(|error| self.failure(error))?))
+        let found = draft_valid(&files, &self.values.options(of, true), &read_load);
+        let Valid { valid: drafts, problems } = found.map_err(|error| self.failure(error))?;
+        drafts.check_loads(&[], "").map_err(|error| self.failure(error))?;
+        note_ignored(&drafts.ignored);
+        let manifests = Manifests::read_only_valid(&files, &self.values.load);
+        let manifests = manifests.map_err(|error| self.failure(error))?;
+        Ok(Valid { valid: (drafts.list, manifests), problems })
     }
 
     /// The scenario of one autoscaler with examples of missing values, for a file in a folder, to

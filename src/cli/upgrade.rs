@@ -21,7 +21,7 @@ use super::reports::ReportFile;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_lint as lint;
 use kube_lockstep_lint::{Finding, Level, ObjectName, RULES, check};
-use kube_lockstep_manifests::{Draft, HpaName, Manifests};
+use kube_lockstep_manifests::{Draft, HpaName, Manifests, Valid};
 use kube_lockstep_report::change::Between;
 use kube_lockstep_report::html::{self, ScenarioChange};
 use kube_lockstep_report::terminal::CountBar;
@@ -83,8 +83,10 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     in_order(args.from, args.to)?;
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
-    let (drafts, manifests) = args.manifests.with_examples(args.hpas.select())?;
-    let scenarios: Vec<Arc<Scenario>> = drafts.iter().map(scenario_of).collect::<Result<_, _>>()?;
+    let Valid { valid: (mut drafts, manifests), problems } =
+        args.manifests.valid_with_examples(args.hpas.select())?;
+    let mut invalid: Vec<String> = problems.iter().map(|it| it.located("")).collect();
+    let scenarios = valid_scenarios(&mut drafts, &mut invalid)?;
     let stop = CancellationToken::new();
     let message = "interrupted: printing the result of the HPAs so far; interrupt again to stop at \
                    once";
@@ -101,7 +103,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         group.example = upgrade.example(&scenarios[group.example_of], &group.difference);
     }
     let is_confirmed = args.confirm(&mut groups, &stop);
-    let report = Report { upgrade: &upgrade, subjects: &subjects, groups: &groups };
+    let report =
+        Report { upgrade: &upgrade, subjects: &subjects, groups: &groups, invalid: &invalid };
     match args.format {
         Output::Text => show(&report.document(Format::Text(columns())))?,
         Output::Markdown => show(&report.document(Format::Markdown))?,
@@ -117,6 +120,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let differs = |it: &Subject| it.effect() == Some(Effect::Replicas);
     let is_same = !subjects.iter().any(differs) && is_confirmed;
     Ok(if is_same { exit::CONFORMS } else { exit::DIVERGES })
+}
+
+/// The scenarios of the drafts. Removes drafts that give no valid scenario, and adds the reasons.
+fn valid_scenarios(
+    drafts: &mut Vec<Draft>,
+    invalid: &mut Vec<String>,
+) -> Result<Vec<Arc<Scenario>>, Failure> {
+    let (mut scenarios, mut failed) = (Vec::new(), None);
+    drafts.retain(|draft| match scenario_of(draft) {
+        Ok(scenario) => {
+            scenarios.push(scenario);
+            true
+        }
+        Err(failure) => {
+            invalid.push(failure.problem.in_one_line("; "));
+            failed.get_or_insert(failure);
+            false
+        }
+    });
+    failed.filter(|_| scenarios.is_empty()).map_or(Ok(scenarios), Err)
 }
 
 /// The scenario of a draft. Examples stand for values that are missing.

@@ -236,6 +236,34 @@ pub fn draft_with_settings(
     drafts
 }
 
+/// What is valid of manifests, and the problems of the others, which are left out.
+pub struct Valid<T> {
+    pub valid: T,
+    /// Each with its file and line.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// Like [`draft`], but leaves out autoscalers whose manifests, or whose targets, are invalid.
+///
+/// # Errors
+/// If no autoscaler is valid, or there is no such autoscaler.
+pub fn draft_valid(
+    files: &[ManifestFile],
+    options: &DraftOptions,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
+) -> Result<Valid<Drafts>, DraftError> {
+    let objects = Objects::read(files)?;
+    check_kinds(&objects, files, options)?;
+    let mut invalid = Invalid::default();
+    let read = Reader { file: read, syntax: Syntax::Flags };
+    let drafts = draft_objects(&objects, &[], options, read, &mut invalid);
+    if drafts.as_ref().map_or(true, |drafts| drafts.list.is_empty()) {
+        invalid.check()?;
+        return drafts.map(|valid| Valid { valid, problems: Vec::new() });
+    }
+    Ok(Valid { valid: drafts?, problems: invalid.into_problems() })
+}
+
 /// The names of the objects that no draft uses. `used`: the indices of the objects in use.
 fn ignored_objects(
     objects: &Objects,

@@ -54,10 +54,33 @@ impl Manifests {
     /// # Errors
     /// If a manifest is invalid, there is no autoscaler, or none uses the metric of a load.
     pub fn read(files: &[ManifestFile], loads: &[Load]) -> Result<Manifests, DraftError> {
+        let mut invalid = Invalid::default();
+        let manifests = Manifests::read_valid(files, loads, &mut invalid);
+        invalid.check()?;
+        let manifests = manifests?;
+        manifests.check_loads()?;
+        Ok(manifests)
+    }
+
+    /// Reads manifests, and leaves out the invalid ones.
+    ///
+    /// # Errors
+    /// If a file can't be read as manifests, or there is no autoscaler.
+    pub fn read_only_valid(
+        files: &[ManifestFile],
+        loads: &[Load],
+    ) -> Result<Manifests, DraftError> {
+        Manifests::read_valid(files, loads, &mut Invalid::default())
+    }
+
+    fn read_valid(
+        files: &[ManifestFile],
+        loads: &[Load],
+        invalid: &mut Invalid,
+    ) -> Result<Manifests, DraftError> {
         let options = DraftOptions { loads: loads.to_vec(), ..DraftOptions::default() };
         let objects = Objects::read(files)?;
         check_kinds(&objects, files, &options)?;
-        let mut invalid = Invalid::default();
         let hpas: Vec<&Object> = objects.hpas.iter().collect();
         let vpas: Vec<&Object> = objects.vpas.iter().collect();
         invalid.note(check_names(&hpas, AutoscalerKind::Hpa))?;
@@ -81,12 +104,9 @@ impl Manifests {
             invalid.note(target)?;
         }
         let values = find_autoscalers(&hpas, &vpas, &[], &objects, &options);
-        invalid.check()?;
         let is_limit_range = |object: &&Object| object.kind() == "LimitRange";
         let limit_ranges = objects.others.iter().filter(is_limit_range).cloned().collect();
-        let manifests = Manifests { hpas, vpas, workloads, limit_ranges, loads: values?.loads };
-        manifests.check_loads()?;
-        Ok(manifests)
+        Ok(Manifests { hpas, vpas, workloads, limit_ranges, loads: values?.loads })
     }
 
     /// The target of an HPA. One in its namespace takes precedence over one whose manifest leaves

@@ -266,6 +266,11 @@ impl Invalid {
         }
     }
 
+    /// The problems, for those who leave the invalid manifests out.
+    pub(super) fn into_problems(self) -> Vec<Diagnostic> {
+        self.problems.into_list()
+    }
+
     /// Fails if a manifest is invalid.
     pub(super) fn check(self) -> Result<(), Error> {
         let problems = self.problems.into_list();

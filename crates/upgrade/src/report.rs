@@ -61,6 +61,8 @@ pub struct Report<'r> {
     pub subjects: &'r [Subject],
     /// The changes, oldest first.
     pub groups: &'r [Group],
+    /// Why manifests are invalid, and so are left out.
+    pub invalid: &'r [String],
 }
 
 /// The form of a document.
@@ -247,6 +249,9 @@ impl Report<'_> {
         add(none, "without a difference");
         let unknown = self.hpas(|it| it.searched.is_none() && it.known.is_none());
         add(unknown, "not searched");
+        if !self.invalid.is_empty() {
+            parts.push("invalid manifests are left out".to_owned());
+        }
         parts.join("; ")
     }
 
@@ -302,6 +307,10 @@ impl Report<'_> {
             out.push('\n');
             out += &line("", &format!("{}: {note}", names.join(", ")));
         }
+        for problem in self.invalid {
+            out.push('\n');
+            out += &line("", &format!("Invalid, and left out: {problem}"));
+        }
         for effect in [Effect::Replicas, Effect::FirstReconcile, Effect::Status] {
             let groups: Vec<&Group> = self.groups.iter().filter(|it| it.effect == effect).collect();
             if groups.is_empty() {
@@ -356,6 +365,7 @@ impl Report<'_> {
             "firstReconcile": first_reconcile,
             "status": status,
             "notSearched": self.hpas(|it| it.searched.is_none()),
+            "invalid": self.invalid,
             "scenarios": searched().map(|it| it.scenarios).sum::<u64>(),
             "ticks": searched().map(|it| it.ticks).sum::<u64>(),
             "seed": self.upgrade.seed,

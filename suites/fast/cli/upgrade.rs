@@ -147,6 +147,44 @@ fn the_result_is_also_markdown() {
 }
 
 #[test]
+fn invalid_manifests_are_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("cluster.yaml");
+    let other_container = overlapping().replace("name: front", "name: third").replace(
+        "type: Resource, resource: {name",
+        "type: ContainerResource, containerResource: {container: side, name",
+    );
+    let (third, _) = other_container.split_once("metadata: {name: back}").expect("two Deployments");
+    let third = third.rsplit_once("---").expect("several objects").0;
+    let without_version = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: \
+                           {name: fourth}\nspec: {scaleTargetRef: {kind: Deployment, name: x}, \
+                           maxReplicas: 3}\n";
+    let all = format!("{}---\n{third}---\n{without_version}", one_hpa());
+    fs::write(&manifest, &all).expect("a file");
+    let arguments = ["upgrade", "--from", "1.36", "--ticks", "2000", "--no-confirm", "-f"];
+    let upgrade = |format: &str| {
+        kube_lockstep(&arguments).args([text(&manifest), "--format", format]).assert().code(0)
+    };
+    let shown = stdout(&upgrade("text"));
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "0 of 1 HPA can have other replicas",
+        "invalid manifests are left out",
+        "missing field `apiVersion` of the Deployment",
+        "HPA third: the HPA scales on the container `side`, which no pod has",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let lines = json(&upgrade("json"));
+    let invalid = lines.last().expect("a summary")["summary"]["invalid"].as_array();
+    assert_eq!(invalid.map(Vec::len), Some(2), "{lines:?}");
+    let only_invalid = folder.path().join("invalid.yaml");
+    fs::write(&only_invalid, third).expect("a file");
+    let run = kube_lockstep(&arguments).arg(&only_invalid).assert().code(2);
+    assert!(stderr(&run).contains("which no pod has"), "{}", stderr(&run));
+}
+
+#[test]
 fn mistakes_are_explained() {
     for (arguments, message) in [
         (&["--from", "1.36", "--to", "1.32"][..], "--from must be older than --to"),
