@@ -3,6 +3,7 @@
 import { readTable } from "./csv.ts";
 import { button, byId, make, option } from "./dom.ts";
 import type { Entry } from "./library.ts";
+import type { Tuned } from "./model.ts";
 
 const dialog = byId<HTMLDialogElement>("dialog");
 
@@ -98,6 +99,57 @@ export function askManifests(use: (text: string, load: string[]) => Promise<stri
     error,
   );
   area.focus();
+}
+
+/** What the search for better settings needs from the page. */
+export interface TuneEvents {
+  search(objective: string): Promise<Tuned>;
+  /** Puts the best setting into the scenario. */
+  apply(tuned: Tuned): void;
+  cancel(): void;
+}
+
+/** Asks for an objective, and shows the settings that the search finds. */
+export function findSettings({ search, apply, cancel }: TuneEvents): void {
+  const objective = make("input", { value: "missing<=+0,above<=+0", size: 36, spellcheck: false });
+  const status = make("p", {});
+  status.setAttribute("role", "status");
+  const found = make("div", {});
+  const use = button("Use the best settings", () => undefined);
+  use.hidden = true;
+  const start = button("Search", () => void run());
+  const run = async (): Promise<void> => {
+    status.className = "hint";
+    status.textContent = "Searching. The page shows the scenario as before meanwhile.";
+    start.disabled = true;
+    use.hidden = true;
+    found.replaceChildren();
+    try {
+      const tuned = await search(objective.value);
+      status.textContent = "";
+      found.innerHTML = tuned.body;
+      const best = tuned.settings.find(({ name }) => name === "best");
+      use.hidden = best === undefined || best.about === "";
+      use.onclick = () => {
+        close();
+        apply(tuned);
+      };
+    } catch (error) {
+      status.className = "bad-text";
+      status.textContent = error instanceof Error ? error.message : String(error);
+    }
+    start.disabled = false;
+  };
+  dialog.addEventListener("close", cancel, { once: true });
+  open(
+    "Find better settings",
+    make("p", {}, "The search varies the targets, the limits and the behavior of the HPA, and predicts each setting under the load of the scenario. It looks for the fewest pod-hours that meet the objective."),
+    make("div", { className: "actions" }, make("label", {}, "Objective", objective), start, use),
+    make("p", { className: "hint" }, "Bounds, separated by commas: missing<=0.1, above<=5m, peak<=20, changes<=10; <=+0 means: no more than with the current settings."),
+    status,
+    found,
+  );
+  objective.focus();
 }
 
 export interface CsvLoad {

@@ -95,14 +95,24 @@ function written(value: unknown): string {
 
 /** Sets or removes (with `undefined`) `spec.behavior` of the HPA. */
 export function replaceBehavior(text: string, behavior: object | undefined): Change {
+  return replaceInSpec(text, undefined, { behavior });
+}
+
+/** Sets or removes (with `undefined`) fields of the spec of the HPA with a name, or of the first one. */
+export function replaceInSpec(text: string, hpa: string | undefined, fields: Record<string, unknown>): Change {
   const document = parsed(text);
-  const path = document.has("hpas") ? ["hpas", 0] : ["hpa"];
+  const several: unknown = document.get("hpas");
+  const isNamed = (node: unknown): boolean => isMap(node) && node.getIn(["metadata", "name"]) === hpa;
+  const index = isSeq(several) && hpa !== undefined ? several.items.findIndex(isNamed) : 0;
+  const path = isSeq(several) ? ["hpas", index] : ["hpa"];
   const spec = nodeAt(document, [...path, "spec"]);
   if (!isMap(spec)) {
     throw new CantChange("The text contains no spec of the HPA, so the settings can't be changed here.");
   }
-  if (behavior === undefined) spec.delete("behavior");
-  else spec.set("behavior", document.createNode(behavior));
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) spec.delete(name);
+    else spec.set(name, document.createNode(value));
+  }
   const { from, to } = rangeOf(text, spec);
   if (spec.flow) {
     // Written by itself, a map in flow style stays on one line.

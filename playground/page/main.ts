@@ -3,7 +3,7 @@
 import { fromBase64, inflate } from "./bytes.ts";
 import * as dialogs from "./dialogs.ts";
 import { button, byId, download, make, option } from "./dom.ts";
-import { difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceSignal } from "./edit.ts";
+import { difference, kindsOf, manifests, nameOf, namesOf, replaceBehavior, replaceInSpec, replaceSignal } from "./edit.ts";
 import { Editor, type Place } from "./editor.ts";
 import { Form } from "./form.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
@@ -19,11 +19,16 @@ import { CantChange, type Change } from "./values.ts";
 /** The key of the work in the storage of the browser, which survives a reload. */
 const STORED = "kube-lockstep-playground";
 
+/** The largest number of settings that a search predicts. */
+const MOST_SETTINGS = 300;
+
 /** The name of a scenario that is from nowhere else. */
 const UNNAMED = "scenario.yaml";
 
 class Page {
   private readonly model: Model;
+  /** The model that searches for settings. */
+  private readonly searching: Model;
   private readonly library: Library;
   private readonly editor: Editor;
   private readonly form: Form;
@@ -36,8 +41,9 @@ class Page {
   /** The stroke with which a load is drawn, or a value is dragged or typed, and the text before it. */
   private stroke: { by: string; before: string } | undefined;
 
-  constructor(model: Model, library: Library, about: About) {
+  constructor(model: Model, searching: Model, library: Library, about: About) {
     this.model = model;
+    this.searching = searching;
     this.library = library;
     this.releases = new Releases(about, { changed: () => this.changed() });
     const schema = about.schema as Schema;
@@ -108,6 +114,7 @@ class Page {
     on("examples", () => this.chooseExample());
     on("manifests", () => this.askManifests());
     on("share", () => this.share());
+    on("tune", () => this.findSettings());
     on("copy-hpa", () => this.copyHpa());
     on("download", () => this.download());
     on("csv", async () => {
@@ -388,6 +395,21 @@ class Page {
     });
   }
 
+  /** Searches in a worker of its own, so that predictions need not wait. */
+  private findSettings(): void {
+    dialogs.findSettings({
+      search: (objective) => this.searching.tune(this.subject, objective, MOST_SETTINGS),
+      cancel: () => this.searching.cancel(),
+      apply: ({ patches }) => {
+        for (const { hpa, patch, manifest } of patches) {
+          const names = Object.keys(patch.spec ?? {});
+          const fields = Object.fromEntries(names.map((name) => [name, manifest.spec[name]]));
+          this.edit((text) => replaceInSpec(text, hpa, fields));
+        }
+      },
+    });
+  }
+
   private async share(): Promise<void> {
     const fragment = await toFragment(this.work);
     const link = location.href.replace(/#.*$/, "") + fragment;
@@ -433,7 +455,7 @@ async function start(): Promise<void> {
   const [module, library] = await Promise.all([inflate(fromBase64(packed), "gzip"), Library.open()]);
   const model = new Model(module);
   const about = await model.about();
-  const page = new Page(model, library, about);
+  const page = new Page(model, new Model(module), library, about);
   byId("oldest").textContent = about.releases[0] ?? "";
   byId("newest").textContent = about.releases.at(-1) ?? "";
   byId("version").textContent = about.version;

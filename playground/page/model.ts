@@ -130,6 +130,26 @@ export interface Comparison {
   runs: { release: string; figures?: Figures; note: string | null; proposals?: Proposals[] }[];
 }
 
+/** A setting that the search shows. */
+export interface TunedSetting {
+  /** `current`, `best`, or a letter of the chart. */
+  name: string;
+  /** The changed fields. */
+  about: string;
+  figures: Figures;
+}
+
+/** The result of the search for better settings. */
+export interface Tuned {
+  /** The chart as HTML. */
+  body: string;
+  /** Whether the best setting meets the objective. */
+  isMet: boolean;
+  settings: TunedSetting[];
+  /** The changed HPAs: a merge patch, and the whole manifest. */
+  patches: { hpa: string; patch: { spec?: Record<string, unknown> }; manifest: { spec: Record<string, unknown> } }[];
+}
+
 export interface DraftOfScenario {
   text: string;
   notes: string[];
@@ -199,6 +219,19 @@ export class Model {
 
   trace(subject: Subject): Promise<{ text: string }> {
     return this.ask("trace", { method: "trace", ...subject });
+  }
+
+  /** Replaces an earlier search, which ends at once. */
+  tune(subject: Subject, objective: string, settings: number): Promise<Tuned> {
+    return this.latest("tune", { method: "tune", ...subject, objective, settings });
+  }
+
+  /** Ends what runs; its answer never comes. */
+  cancel(): void {
+    const pending = [...(this.running ? [this.running] : []), ...this.waiting];
+    this.waiting = [];
+    this.stop();
+    for (const job of pending) job.reject(new Superseded());
   }
 
   draft(manifests: string, load: string[]): Promise<DraftOfScenario> {

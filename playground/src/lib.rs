@@ -13,6 +13,7 @@ mod proposals;
 mod recommender;
 mod request;
 mod settings;
+mod tune;
 
 use std::sync::Arc;
 
@@ -94,6 +95,7 @@ fn respond(request: &Request) -> Result<Value, Refused> {
         | Request::Explain { subject, .. }
         | Request::Csv(subject)
         | Request::Trace(subject)
+        | Request::Tune { subject, .. }
         | Request::Compare { subject, .. } => subject,
     };
     match parse(subject)? {
@@ -111,6 +113,9 @@ fn answer_for_hpa(
     let release = release(&subject.release)?;
     if let Request::Compare { with, .. } = request {
         return compare::comparison(&scenario, release, self::release(with)?);
+    }
+    if let Request::Tune { search, .. } = request {
+        return tune::tuned(&scenario, release, search);
     }
     let predicted = Predicted::new(scenario, release);
     match request {

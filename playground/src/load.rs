@@ -1,8 +1,8 @@
 //! The loads of a scenario as curves, to be shown and drawn.
 
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::resolved::{Metrics, Signal, UsageSource};
-use kube_lockstep_sim::world::signal_at;
+use kube_lockstep_scenario::resolved::{Metrics, Modified, Modifier, Signal, UsageSource};
+use kube_lockstep_sim::world::{signal_at, signal_changes};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(crate) fn curves(metrics: &Metrics, until: Time) -> Vec<Curve> {
     let mut curves = Vec::new();
     let mut add = |title: String, path: Vec<Value>, signal: &Signal| {
         let without_noise = match signal {
-            Signal::Noisy(noise) => Some(points(&noise.of, until)),
+            Signal::Modified(Modified { by: Modifier::Noise(_), of }) => Some(points(of, until)),
             _ => None,
         };
         curves.push(Curve { title, path, points: points(signal, until), without_noise });
@@ -85,15 +85,25 @@ fn points(signal: &Signal, until: Time) -> Vec<(f64, Option<f64>)> {
         times.extend(inside.flat_map(|at| [(at - 1).max(0), at]));
     };
     let mut without_noise = signal;
-    if let Signal::Noisy(noise) = signal {
-        without_noise = &noise.of;
+    if let Signal::Modified(Modified { by: Modifier::Noise(noise), of }) = signal {
+        without_noise = of;
         let every = noise.every.0.max(1);
         if end / every <= INTERVALS {
             add_steps(&mut (0..=end / every).map(|index| index * every));
         }
     }
-    if let Signal::Steps(steps) | Signal::Points(steps) = without_noise {
-        add_steps(&mut steps.iter().map(|step| step.at.since_start().0));
+    match without_noise {
+        Signal::Steps(steps) | Signal::Points(steps) => {
+            add_steps(&mut steps.iter().map(|step| step.at.since_start().0));
+        }
+        // A sum of steps, or a shifted one.
+        Signal::Sum(_) | Signal::Modified(_) | Signal::Backlog(_) => {
+            let changes = signal_changes(without_noise, until);
+            if changes.len() as i64 <= INTERVALS {
+                add_steps(&mut changes.iter().map(|at| at.since_start().0.max(0)));
+            }
+        }
+        _ => {}
     }
     times.sort_unstable();
     times.dedup();

@@ -32,6 +32,9 @@ pub(crate) fn respond(
     let release = release(&subject.vpa_release)?;
     match request {
         Request::Explain { tick, .. } => explanation(scenario, release, *tick),
+        Request::Tune { .. } => {
+            Err(Refused::new("the search is for settings of HPAs, not of VPAs"))
+        }
         Request::Csv(_) => {
             let run = predicted_recommender_run(scenario, release);
             Ok(json!({ "text": Predicted::vpa(scenario, &run, release).csv(Rows::All) }))

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::tune::Search;
+
 /// A request.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "method", rename_all = "camelCase")]
@@ -34,6 +36,15 @@ pub(crate) enum Request {
         /// The other release of the VPA, for scenarios of VPAs.
         #[serde(default, rename = "vpaWith")]
         vpa_with: String,
+    },
+    /// The search for better settings of the HPAs of a scenario.
+    Tune {
+        /// The scenario.
+        #[serde(flatten)]
+        subject: Subject,
+        /// What to search for.
+        #[serde(flatten)]
+        search: Search,
     },
     /// A scenario from manifests.
     Draft {

@@ -1100,3 +1100,30 @@ option("manifests of a VPA become a scenario of eight days", async (context) => 
   context.diagnostic(`eight days of ticks each minute are shown after ${took} ms`);
   await page.screenshot({ path: join(pictures, "playground-vpa.png"), fullPage: true });
 });
+
+test("better settings are found, shown in a chart, and used", { skip }, async () => {
+  await page.click("#tune");
+  await page.waitForSelector("#dialog[open]");
+  await page.$eval("#dialog .actions button", (button) => button.click());
+  await page.waitForSelector("#dialog .front svg circle", { timeout: 120_000 });
+  await page.screenshot({ path: join(pictures, "tune.png") });
+  const before = await scenario();
+  await change(() => page.$eval("#dialog .actions button:last-of-type", (button) => button.click()));
+  const after = await scenario();
+  assert.notEqual(after, before);
+  const [old, tuned] = [before, after].map((text) => parse(text).hpa);
+  assert.deepEqual(tuned.spec.scaleTargetRef, old.spec.scaleTargetRef);
+  assert.notDeepEqual(tuned.spec, old.spec);
+  assert.equal(await page.$("#dialog[open]"), null);
+
+  // A wrong objective is an error in the dialog; closing it ends the search.
+  await page.click("#tune");
+  await page.$eval("#dialog input", (input) => { input.value = "mising<=3"; });
+  await page.$eval("#dialog .actions button", (button) => button.click());
+  await page.waitForSelector("#dialog .bad-text:not(:empty)");
+  assert.match(await text("#dialog .bad-text"), /there is no figure `mising`/);
+  await page.$eval("#dialog input", (input) => { input.value = ""; });
+  await page.$eval("#dialog .actions button", (button) => button.click());
+  await page.$eval("#dialog", (dialog) => dialog.close());
+  assert.deepEqual(wrong, []);
+});

@@ -108,12 +108,11 @@ impl LimitsByLoad {
 fn ranges(known: &BTreeMap<LoadFactor, AppliedLimits>, limit: usize) -> Vec<Range> {
     let points: Vec<(LoadFactor, bool)> =
         known.iter().map(|(factor, applied)| (*factor, applied.0[limit])).collect();
-    let ends = |at: LoadFactor| at == points[0].0 || at == points[points.len() - 1].0;
+    let (first, last) = (points[0].0, points[points.len() - 1].0);
     let runs = points.chunk_by(|one, other| one.1 == other.1).filter(|run| run[0].1);
-    let inner = |at: LoadFactor| Some(at).filter(|at| !ends(*at));
     let range = |run: &[(LoadFactor, bool)]| Range {
-        from: inner(run[0].0),
-        to: inner(run[run.len() - 1].0),
+        from: Some(run[0].0).filter(|from| *from != first),
+        to: Some(run[run.len() - 1].0).filter(|to| *to != last),
     };
     runs.map(range).collect()
 }

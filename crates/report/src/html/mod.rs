@@ -31,6 +31,7 @@ use sections::Sections;
 use share::Share;
 
 use super::change::Between;
+use super::front::FrontChart;
 use super::prediction::Predicted;
 use super::presentation::Detail;
 pub use super::presentation::recommender::{Decision, decisions};
@@ -142,6 +143,12 @@ impl Part {
     pub fn change(change: &ScenarioChange<'_>) -> Part {
         Part::new(&Section::from_change(change, Detail::OF_PART))
     }
+}
+
+/// The chart of settings by cost and missing pods, as a part of a page.
+#[must_use]
+pub fn front_chart(chart: &FrontChart) -> String {
+    front::front(chart).into_string()
 }
 
 /// A page for the changes between two releases. `same` is the number of scenarios that did not
