@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::change::{
-    Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, ScaleTarget,
+    Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, Sample, ScaleTarget,
 };
 use super::hpas::{Admission, Hpas};
 use kube_autoscaler_models::api::{
@@ -270,16 +270,22 @@ impl Cluster {
     fn change_pod_metrics(&mut self, change: &PodMetricsChange) -> Result<(), UnknownTemplate> {
         let timestamp = change.timestamp.unwrap_or(self.timestamp);
         let window = change.window.unwrap_or(self.window);
-        let sample = |sample: &super::change::Sample| {
-            Ok(PodMetrics {
-                name: sample.pod.clone(),
-                labels: self.template(&sample.template)?.0.clone(),
-                timestamp: sample.timestamp.unwrap_or(timestamp),
+        let mut samples = Vec::with_capacity(change.set.len());
+        let mut same: Option<(&Arc<str>, &Labels)> = None;
+        for Sample { pod, template, timestamp: own, containers } in &change.set {
+            let labels = match same {
+                Some((name, labels)) if Arc::ptr_eq(name, template) => labels,
+                _ => &self.template(template)?.0,
+            };
+            same = Some((template, labels));
+            samples.push(PodMetrics {
+                name: pod.clone(),
+                labels: labels.clone(),
+                timestamp: own.unwrap_or(timestamp),
                 window,
-                containers: sample.containers.clone(),
-            })
-        };
-        let samples: Vec<PodMetrics> = change.set.iter().map(sample).collect::<Result<_, _>>()?;
+                containers: containers.clone(),
+            });
+        }
         for sample in &change.set {
             if sample.timestamp.is_some() {
                 self.own_timestamps.insert(sample.pod.clone());
@@ -363,9 +369,15 @@ fn not_found(resource: &str, name: &str) -> ApiError {
 /// name, the later one is kept.
 fn upsert<T>(list: &mut Vec<T>, items: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
     let mut new = Vec::new();
+    let mut next = 0;
     for item in items {
-        match list.binary_search_by(|other| name(other).cmp(name(&item))) {
-            Ok(index) => list[index] = item,
+        // The items that exist are mostly in the order of the list.
+        let found = match list.get(next) {
+            Some(other) if Arc::ptr_eq(name(other), name(&item)) => Ok(next),
+            _ => list.binary_search_by(|other| name(other).cmp(name(&item))),
+        };
+        match found {
+            Ok(index) => (list[index], next) = (item, index + 1),
             Err(_) => new.push(item),
         }
     }
@@ -400,7 +412,6 @@ fn delete<T>(list: &mut Vec<T>, names: &[Arc<str>], name: impl Fn(&T) -> &Arc<st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Sample;
     use kube_autoscaler_models::api::PodPhase;
     use serde_json::json;
 

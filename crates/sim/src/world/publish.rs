@@ -19,7 +19,7 @@ use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
 use super::usage::{Hidden, Usage, own_sampled_at, sampled_at, without};
 use kube_autoscaler_models::api::ContainerMetrics;
 use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::resolved::{Action, QueryError, Sampling, Scenario};
+use kube_lockstep_scenario::resolved::{Action, QueryError, Sampling, Scenario, TimelineEvent};
 
 /// The last published state.
 #[derive(Clone, Debug)]
@@ -35,12 +35,6 @@ pub(super) struct Publisher {
     other_samples: OtherSamples,
     custom: PublishedCustom,
     faults: Faults,
-    /// The source of the samples.
-    usage: Usage,
-    /// True if the samples of some pods can have their own age.
-    has_own_ages: bool,
-    /// The usage of the pods whose samples have their own age, by this age.
-    own_usage: BTreeMap<Span, Usage>,
 }
 
 /// The published state of a target.
@@ -70,8 +64,8 @@ struct PublishedSample {
     containers: Arc<[ContainerMetrics]>,
 }
 
-/// The published state of all samples.
-#[derive(Clone, Debug, Default)]
+/// The published state of all samples, and their sources.
+#[derive(Clone, Debug)]
 struct PublishedSamples {
     /// The common timestamp.
     timestamp: Option<Time>,
@@ -81,9 +75,97 @@ struct PublishedSamples {
     version: u64,
     /// Pods whose samples became stale, as long as their timestamp equals the common one.
     freshly_frozen: Vec<u32>,
+    /// The source of the samples.
+    usage: Usage,
+    /// True if the samples of some pods can have their own age.
+    have_own_ages: bool,
+    /// The usage of the pods whose samples have their own age, by this age.
+    own_usage: BTreeMap<Span, Usage>,
 }
 
 impl PublishedSamples {
+    fn new(scenario: &Scenario) -> PublishedSamples {
+        let late = |event: &TimelineEvent| matches!(event.action, Action::MetricsLate(_));
+        PublishedSamples {
+            timestamp: None,
+            following: 0,
+            version: 0,
+            freshly_frozen: Vec::new(),
+            usage: Usage::new(scenario),
+            have_own_ages: scenario.workload.pods.iter().any(|of| of.sample_lag.is_some())
+                || scenario.timeline.iter().any(late),
+            own_usage: BTreeMap::new(),
+        }
+    }
+
+    /// The age of a pod's newest sample, if it is not that of the other pods.
+    fn lag(&self, pod: &SimPod, ordinal: u32, scenario: &Scenario) -> Option<Span> {
+        if self.have_own_ages { pod.sample_lag(ordinal, scenario) } else { None }
+    }
+
+    /// Reads the usage of the pods whose samples have their own age. Returns these pods: their
+    /// samples differ from query to query.
+    fn read_own(&mut self, query: &Query<'_>) -> Vec<u32> {
+        let Query { simulation, at, .. } = *query;
+        let scenario = &*simulation.scenario;
+        let metrics = &scenario.metrics;
+        if !self.have_own_ages {
+            return Vec::new();
+        }
+        let mut pods = Vec::new();
+        for (ordinal, pod) in &simulation.pods {
+            let Some(lag) = pod.sample_lag(*ordinal, scenario) else { continue };
+            let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
+            let new = || Usage::new(&simulation.scenario);
+            let usage = self.own_usage.entry(lag).or_insert_with(new);
+            usage.read(&metrics.resources, sampled, simulation.shared_load());
+            pods.push(*ordinal);
+        }
+        pods
+    }
+
+    /// Publishes a pod's sample if it differs from the published one.
+    fn publish(
+        &mut self,
+        query: &Query<'_>,
+        ordinal: u32,
+        pod: &SimPod,
+        published: &mut PublishedPod,
+        change: &mut PodMetricsChange,
+    ) {
+        let sample = match query.is_empty {
+            true => None,
+            false => {
+                let lag = self.lag(pod, ordinal, &query.simulation.scenario);
+                let own = lag.and_then(|lag| self.own_usage.get_mut(&lag));
+                let usage = own.unwrap_or(&mut self.usage);
+                new_sample(query, lag, pod, published, usage)
+            }
+        };
+        let same = match (&published.sample, &sample) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.timestamp == new.timestamp
+                    && (Arc::ptr_eq(&old.containers, &new.containers)
+                        || old.containers == new.containers)
+            }
+            _ => false,
+        };
+        if !same {
+            match &sample {
+                Some(sample) => change.set.push(Sample {
+                    pod: pod.name.clone(),
+                    template: query.simulation.templates.names[0].clone(),
+                    timestamp: sample.timestamp,
+                    containers: sample.containers.clone(),
+                }),
+                None => change.delete.push(pod.name.clone()),
+            }
+        }
+        self.count(sample.as_ref(), published.sample.as_ref());
+        published.sample = sample;
+    }
+
     /// Updates the number of samples with the common timestamp when `new` replaces `old`.
     fn count(&mut self, new: Option<&PublishedSample>, old: Option<&PublishedSample>) {
         let follows = |sample: Option<&PublishedSample>| {
@@ -117,14 +199,10 @@ impl Publisher {
             started: false,
             targets: scenario.targets().map(|it| target(it.group_resource())).collect(),
             pods: BTreeMap::new(),
-            samples: PublishedSamples::default(),
+            samples: PublishedSamples::new(scenario),
             other_samples: OtherSamples::default(),
             custom: PublishedCustom::default(),
             faults: Faults::default(),
-            usage: Usage::new(scenario),
-            has_own_ages: scenario.workload.pods.iter().any(|of| of.sample_lag.is_some())
-                || scenario.timeline.iter().any(|it| matches!(it.action, Action::MetricsLate(_))),
-            own_usage: BTreeMap::new(),
         }
     }
 
@@ -185,13 +263,9 @@ impl Publisher {
         for (index, (&replicas, published)) in targets {
             let other = index.checked_sub(1).and_then(|other| scenario.other_targets.get(other));
             let workload = &scenario.workload;
-            let (name, selector) = match other {
-                Some(other) => (other.name.clone(), other.selector()),
-                None => (workload.name.clone(), workload.selector.clone()),
-            };
-            let resource = published.resource.clone();
             if index == 0 && simulation.is_target_deleted() {
                 if published.status_replicas.take().is_some() {
+                    let (resource, name) = (published.resource.clone(), workload.name.clone());
                     changes.push(Change::DeleteScale { resource, name });
                 }
                 continue;
@@ -207,8 +281,12 @@ impl Publisher {
             let by_user = first || writers.get(&index) == Some(&Writer::User);
             if by_user || published.status_replicas != Some(status_replicas) {
                 published.status_replicas = Some(status_replicas);
+                let (name, selector) = match other {
+                    Some(other) => (other.name.clone(), other.selector()),
+                    None => (workload.name.clone(), workload.selector.clone()),
+                };
                 changes.push(Change::SetScale(ScaleTarget {
-                    resource,
+                    resource: published.resource.clone(),
                     name,
                     replicas: by_user.then_some(replicas),
                     status_replicas,
@@ -262,7 +340,7 @@ impl Publisher {
 
     /// Returns true if a share of a load was larger than the limit of a pod.
     pub(super) fn has_cut_loads(&self) -> bool {
-        self.usage.was_cut
+        self.samples.usage.was_cut
     }
 
     fn publish_samples(
@@ -274,8 +352,8 @@ impl Publisher {
     ) {
         let Query { simulation, sampled, timestamp, is_empty, first, .. } = *query;
         let scenario = &simulation.scenario;
-        self.usage.read(&scenario.metrics.resources, sampled, simulation.shared_load());
-        let own = self.read_own(query);
+        self.samples.usage.read(&scenario.metrics.resources, sampled, simulation.shared_load());
+        let own = self.samples.read_own(query);
         let mut change = PodMetricsChange {
             window: first.then_some(scenario.metrics.sampling.window),
             delete: removed,
@@ -287,18 +365,21 @@ impl Publisher {
         self.samples.freshly_frozen.append(&mut touched.frozen);
         let aged = self.newly_aged(simulation, timestamp);
         let everything = touched.all_samples
-            || self.samples.version != self.usage.version
+            || self.samples.version != self.samples.usage.version
             || scenario.workload.rules.samples_follow_pods;
-        self.samples.version = self.usage.version;
-        let aged: Vec<u32> = aged.into_iter().chain(own).collect();
+        self.samples.version = self.samples.usage.version;
         if everything {
-            for (ordinal, pod) in &simulation.pods {
-                self.publish_sample(query, *ordinal, pod, &mut change);
+            // Each pod has been touched since its creation, and both lists are sorted.
+            change.set.reserve(self.pods.len());
+            for ((ordinal, pod), published) in simulation.pods.iter().zip(&mut self.pods) {
+                debug_assert_eq!(ordinal, published.0);
+                self.samples.publish(query, *ordinal, pod, published.1, &mut change);
             }
         } else {
-            for ordinal in touched.pods.iter().chain(&aged) {
+            for ordinal in touched.pods.iter().chain(&aged).chain(&own) {
                 if let Some(pod) = simulation.pods.get(ordinal) {
-                    self.publish_sample(query, *ordinal, pod, &mut change);
+                    let published = self.pods.entry(*ordinal).or_default();
+                    self.samples.publish(query, *ordinal, pod, published, &mut change);
                 }
             }
         }
@@ -317,34 +398,14 @@ impl Publisher {
         let Some(pod) = simulation.pods.get(&ordinal) else { return };
         let published = self.pods.entry(ordinal).or_default();
         published.hidden = pod.hidden(&simulation.scenario);
-        let usage = match pod.sample_lag(ordinal, &simulation.scenario) {
+        let samples = &mut self.samples;
+        let usage = match samples.lag(pod, ordinal, &simulation.scenario) {
             Some(lag) => {
-                self.own_usage.entry(lag).or_insert_with(|| Usage::new(&simulation.scenario))
+                samples.own_usage.entry(lag).or_insert_with(|| Usage::new(&simulation.scenario))
             }
-            None => &mut self.usage,
+            None => &mut samples.usage,
         };
         published.class = pod.class(&simulation.scenario).map(|key| usage.class(key));
-    }
-
-    /// Reads the usage of the pods whose samples have their own age. Returns these pods: their
-    /// samples differ from query to query.
-    fn read_own(&mut self, query: &Query<'_>) -> Vec<u32> {
-        let Query { simulation, at, .. } = *query;
-        let scenario = &*simulation.scenario;
-        let metrics = &scenario.metrics;
-        if !self.has_own_ages {
-            return Vec::new();
-        }
-        let mut pods = Vec::new();
-        for (ordinal, pod) in &simulation.pods {
-            let Some(lag) = pod.sample_lag(*ordinal, scenario) else { continue };
-            let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
-            let new = || Usage::new(&simulation.scenario);
-            let usage = self.own_usage.entry(lag).or_insert_with(new);
-            usage.read(&metrics.resources, sampled, simulation.shared_load());
-            pods.push(*ordinal);
-        }
-        pods
     }
 
     /// The pods with a stale sample whose timestamp no longer equals the common one.
@@ -362,48 +423,6 @@ impl Publisher {
             }
         });
         aged
-    }
-
-    /// Publishes a pod's sample if it differs from the published one.
-    fn publish_sample(
-        &mut self,
-        query: &Query<'_>,
-        ordinal: u32,
-        pod: &SimPod,
-        change: &mut PodMetricsChange,
-    ) {
-        let published = self.pods.entry(ordinal).or_default();
-        let sample = match query.is_empty {
-            true => None,
-            false => {
-                let lag = pod.sample_lag(ordinal, &query.simulation.scenario);
-                let own = lag.and_then(|lag| self.own_usage.get_mut(&lag));
-                let usage = own.unwrap_or(&mut self.usage);
-                new_sample(query, lag, pod, published, usage)
-            }
-        };
-        let same = match (&published.sample, &sample) {
-            (None, None) => true,
-            (Some(old), Some(new)) => {
-                old.timestamp == new.timestamp
-                    && (Arc::ptr_eq(&old.containers, &new.containers)
-                        || old.containers == new.containers)
-            }
-            _ => false,
-        };
-        if !same {
-            match &sample {
-                Some(sample) => change.set.push(Sample {
-                    pod: pod.name.clone(),
-                    template: query.simulation.templates.names[0].clone(),
-                    timestamp: sample.timestamp,
-                    containers: sample.containers.clone(),
-                }),
-                None => change.delete.push(pod.name.clone()),
-            }
-        }
-        self.samples.count(sample.as_ref(), published.sample.as_ref());
-        published.sample = sample;
     }
 
     fn publish_faults(&mut self, simulation: &WorldSimulation, changes: &mut Vec<Change>) {
