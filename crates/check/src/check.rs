@@ -13,7 +13,7 @@ use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{Point, Signal, TimelineEvent};
 use kube_lockstep_sim::expect::{self, ScaleTargets};
-use kube_lockstep_sim::run::{free_run_without_trace, state_scope};
+use kube_lockstep_sim::run::{free_run, free_run_without_trace, state_scope};
 
 /// The largest number of states by default.
 pub const STATES: usize = 1_000_000;
@@ -210,12 +210,10 @@ impl Check {
     /// The counterexample of a path. The model runs it once more, as an ordinary scenario.
     fn counterexample(&self, search: &Search<'_>, found: &Found) -> Result<Counterexample, String> {
         let scenario = Arc::new(self.scenario_with(search.choices, found));
-        let run = free_run_without_trace(&scenario, self.release);
+        let run = free_run(&scenario, self.release);
         let targets = ScaleTargets::new(&scenario);
-        let (ticks, scales) = (&run.ticks, &run.external_scales);
-        let observations: Vec<_> = ticks.iter().map(|tick| tick.observation.clone()).collect();
-        let unmet =
-            expect::evaluate(&scenario.expect, self.release, &observations, &targets, scales);
+        let (ticks, scales) = (&run.trace.ticks, &run.external_scales);
+        let unmet = expect::evaluate(&scenario.expect, self.release, ticks, &targets, scales);
         let [unmet] = unmet.as_slice() else {
             // The states of two runs that continue differently were equal.
             return Err("the counterexample can't be reproduced: please report this".to_owned());

@@ -841,6 +841,13 @@ impl Observation {
         self.actions.clear();
     }
 
+    /// The same reconcile without its actions.
+    #[must_use]
+    pub fn without_actions(&self) -> Observation {
+        let Observation { at, took, ref hpa, .. } = *self;
+        Observation { at, took, hpa: hpa.clone(), actions: Vec::new() }
+    }
+
     /// The end of the reconcile.
     #[must_use]
     pub fn end(&self) -> Time {

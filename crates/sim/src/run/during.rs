@@ -71,9 +71,9 @@ pub(super) struct Happened {
 
 /// Moves the events during a reconcile to its derivation.
 pub(super) fn attach(happened: &mut Vec<Happened>, decision: &mut Decision) {
-    let hpa = decision.observation.hpa.clone();
-    let changes = happened.extract_if(.., |it| it.hpa == hpa);
-    decision.derivation.during.extend(changes.map(|it| it.action));
+    let Decision { observation, derivation, .. } = decision;
+    let changes = happened.extract_if(.., |it| it.hpa == observation.hpa);
+    derivation.during.extend(changes.map(|it| it.action));
 }
 
 impl EventsDuring<'_> {

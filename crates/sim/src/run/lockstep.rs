@@ -80,7 +80,7 @@ impl FreeRun {
 /// A tick of a free run.
 #[derive(Clone, Debug)]
 pub struct FreeTick {
-    /// The predicted observation.
+    /// The predicted observation. A run without a trace has no actions in it.
     pub observation: Observation,
     /// The reasons for it.
     pub derivation: Derivation,
@@ -117,6 +117,8 @@ pub(super) struct HpaLockstep<'a> {
     early: VecDeque<Option<(usize, i32)>>,
     /// True if the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
+    /// A decision that is over, whose memory the next one uses.
+    spare: Decision,
 }
 
 /// An event in the course of a reconcile.
@@ -155,6 +157,7 @@ impl<'a> HpaLockstep<'a> {
             has_random_parts: scenario.has_several_hpas()
                 && rules.pods.ambiguous_selector_is_checked
                 && rules.texts.ambiguous_hpas == AmbiguousHpas::All,
+            spare: Decision::default(),
         };
         // The initial replicas of a target are no change, unless an action at t=0 sets them.
         lockstep.note_external_scales(&start, Time::ZERO, None);
@@ -238,7 +241,10 @@ impl<'a> HpaLockstep<'a> {
             let earlier = EarlierReconciles { begun: &begun, ended: &decisions };
             let decision = match self.pending.iter().any(|it| self.event(*it).at <= due) {
                 true => self.interrupted(due, earlier, step, api),
-                false => self.simulation.sync(due),
+                false => {
+                    let mut decision = std::mem::take(&mut self.spare);
+                    self.simulation.sync_into(due, &mut decision).then_some(decision)
+                }
             };
             if is_random {
                 self.undetermined = Some(RandomOutcome::new(
@@ -533,8 +539,8 @@ pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> Fre
     free_run_with(scenario, rules, release, Contents { has_trace: true, explains: &|_| false })
 }
 
-/// Runs the model alone, without the trace of all effects: for the figures of many runs, which take
-/// less time without it.
+/// Runs the model alone, without the trace and the actions of the ticks: for the figures of many
+/// runs, which take less time without them.
 #[must_use]
 pub fn free_run_without_trace(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
     let contents = Contents { has_trace: false, explains: &|_| false };
@@ -556,7 +562,7 @@ pub fn explained_free_run(
 /// The parts of a free run that take time.
 #[derive(Clone, Copy)]
 struct Contents<'a> {
-    /// The trace has the ticks.
+    /// The trace has the ticks, and the ticks have their actions.
     has_trace: bool,
     /// Selects the runs of the VPA's recommender, by index, whose amounts are derived.
     explains: &'a dyn Fn(usize) -> bool,
@@ -573,7 +579,7 @@ fn free_run_with(
     let mut run = HpaLockstep::in_world(world, scenario, rules);
     let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, model::NAME, release);
-    let mut ticks = Vec::new();
+    let mut ticks = Vec::with_capacity(expected_ticks(scenario, &rules));
     let mut restarts = Vec::new();
     let mut now = run.now;
     let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, contents.explains);
@@ -601,8 +607,13 @@ fn free_run_with(
             let target = run.target_of(&decision.observation);
             let simulated_replicas = run.world.replicas(target);
             run.apply_observed(&decision.observation, Some(&decision));
-            let Decision { observation, derivation, .. } = decision;
+            let observation = match contents.has_trace {
+                true => std::mem::take(&mut decision.observation),
+                false => decision.observation.without_actions(),
+            };
+            let derivation = std::mem::take(&mut decision.derivation);
             ticks.push(FreeTick::new(observation, derivation, target, simulated_replicas));
+            run.spare = decision;
         }
         trace.extend(Stepped { now: predicted.step.until, api: predicted.api, ticks: traced });
     }
@@ -625,6 +636,13 @@ fn free_run_with(
     let serving_changes = run.world.take_serving_changes();
     let (external_scales, undetermined) = (run.external_scales, run.undetermined);
     FreeRun { trace, ticks, external_scales, restarts, serving_changes, undetermined, notes, vpa }
+}
+
+/// About how many ticks a run has: without the memory for them, their list is copied as it grows.
+fn expected_ticks(scenario: &Scenario, rules: &Rules) -> usize {
+    let period = scenario.flags_by(rules).sync_period.0.max(1);
+    let periods = usize::try_from(scenario.until.since_start().0 / period).unwrap_or(0);
+    (periods * scenario.hpas.len()).min(1 << 16) + 1
 }
 
 /// The trace of a run that has not started.
