@@ -312,6 +312,16 @@ struct TargetsFrom {
     metrics: Vec<MetricDerivation>,
 }
 
+/// What the figures measure a metric against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MeasuredAgainst {
+    pub(super) target: Target,
+    /// The tolerance upwards.
+    pub(super) tolerance: f64,
+    /// When the reference may change.
+    pub(super) until: Time,
+}
+
 impl TargetsFrom {
     /// The metric of the same name and source, as of a time.
     fn metric<'t>(
@@ -375,6 +385,22 @@ impl Reference {
         let own_value = self.by_hpa.get(hpa).and_then(|it| find(it));
         let found = own_value.or_else(|| self.by_hpa.values().find_map(|it| find(it)));
         found.filter(|other| is_comparable(like.target, other.target))
+    }
+
+    /// What an HPA's metric is measured against at a time: without a counterpart, its own target.
+    pub(super) fn against(
+        &self,
+        hpa: &str,
+        at: Time,
+        metric: &MetricDerivation,
+    ) -> MeasuredAgainst {
+        let other = self.metric(hpa, at, metric).unwrap_or(metric);
+        let changes = self.by_hpa.values().flatten().map(|it| it.from).filter(|from| *from > at);
+        MeasuredAgainst {
+            target: other.target,
+            tolerance: other.tolerances.1,
+            until: changes.min().unwrap_or(Time(i64::MAX)),
+        }
     }
 
     /// The names of those metrics of a prediction that have no counterpart, and are measured

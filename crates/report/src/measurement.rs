@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
-use super::comparison::{Figures, Reference, ticks};
-use super::missing::{Cause, Decided, MissingTime, Reconciled, Supply, pod_hours};
+use super::comparison::{Figures, MeasuredAgainst, Reference, ticks};
+use super::missing::{Decided, MissingReplicas, MissingTime, Reconciled, Supply, pod_hours};
 use super::table;
-use kube_autoscaler_models::derivation::{Derivation, Target};
+use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, Target};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::demand::{Demand, KnownMetric, Need};
@@ -34,7 +34,7 @@ pub(super) fn measure(
     let mut serving = &run.serving_changes[..];
     let mut times = times(scenario, run, &measured.demand);
     times.extend(boundaries.iter().filter(|at| (Time::ZERO..scenario.until).contains(at)));
-    times.sort_unstable();
+    times.sort();
     times.dedup();
     for (index, at) in times.iter().enumerate() {
         let end = times.get(index + 1).copied().unwrap_or(scenario.until);
@@ -58,9 +58,9 @@ pub(super) fn measure(
     (measured.whole.figures(), measured.parts.into_iter().map(Sum::figures).collect())
 }
 
-/// Takes the first elements off a sequence, as long as they are due.
+/// Takes the first elements off a sequence, as long as they are due: usually none or one.
 fn due<'a, T>(rest: &mut &'a [T], is_due: impl Fn(&T) -> bool) -> &'a [T] {
-    let (due, later) = rest.split_at(rest.partition_point(is_due));
+    let (due, later) = rest.split_at(rest.iter().take_while(|it| is_due(it)).count());
     *rest = later;
     due
 }
@@ -75,7 +75,8 @@ fn times(scenario: &Scenario, run: &FreeRun, demand: &Demand<'_>) -> Vec<Time> {
     times.extend(run.serving_changes.iter().map(|change| change.at));
     times.extend(run.external_scales.iter().map(|scale| scale.at));
     times.retain(|at| (Time::ZERO..until).contains(at));
-    times.sort_unstable();
+    // Merges the lists, most of which are sorted.
+    times.sort();
     times.dedup();
     times
 }
@@ -94,10 +95,32 @@ struct Measured<'a> {
 /// An HPA after a reconcile.
 #[derive(Clone, Debug, Default)]
 struct HpaState {
-    metrics: Vec<KnownMetric>,
+    metrics: Vec<MeasuredMetric>,
     decided: Decided,
     /// A metric, or the reconcile as a whole, failed.
     has_failed: bool,
+}
+
+/// A metric of an HPA, and what it was last measured against.
+#[derive(Clone, Debug)]
+struct MeasuredMetric {
+    known: KnownMetric,
+    against: Option<MeasuredAgainst>,
+}
+
+impl MeasuredMetric {
+    fn new(metric: &MetricDerivation) -> MeasuredMetric {
+        MeasuredMetric { known: KnownMetric::new(metric), against: None }
+    }
+
+    /// Takes over what an earlier reconcile of the same metric has shown.
+    fn fill_in(&mut self, before: &MeasuredMetric) {
+        let part = |it: &MeasuredMetric| (it.known.metric.target, it.known.metric.tolerances);
+        if part(self) == part(before) {
+            self.against = before.against;
+        }
+        self.known.fill_in(&before.known);
+    }
 }
 
 /// What is known of the HPAs before their first reconciles: their first metrics and limits.
@@ -106,10 +129,11 @@ fn first_states(run: &FreeRun) -> BTreeMap<Arc<str>, HpaState> {
     for tick in ticks(run) {
         let state = states.entry(tick.observation.hpa.clone()).or_default();
         if state.metrics.is_empty() {
-            state.metrics = tick.derivation.metrics.iter().map(KnownMetric::new).collect();
+            state.metrics = tick.derivation.metrics.iter().map(MeasuredMetric::new).collect();
         }
         for metric in &tick.derivation.metrics {
-            let known = state.metrics.iter_mut().find(|known| known.is_same(metric));
+            let mut knowns = state.metrics.iter_mut().map(|it| &mut it.known);
+            let known = knowns.find(|known| known.is_same(metric));
             if let Some(known) = known.filter(|known| !known.is_complete()) {
                 known.fill_in(&KnownMetric::new(metric));
             }
@@ -130,10 +154,10 @@ impl HpaState {
     fn update(&mut self, derivation: &Derivation) {
         if !derivation.metrics.is_empty() {
             let before = std::mem::take(&mut self.metrics);
-            self.metrics = derivation.metrics.iter().map(KnownMetric::new).collect();
-            for known in &mut self.metrics {
-                let same = before.iter().find(|before| before.is_same(&known.metric));
-                same.iter().for_each(|same| known.fill_in(same));
+            self.metrics = derivation.metrics.iter().map(MeasuredMetric::new).collect();
+            for metric in &mut self.metrics {
+                let same = before.iter().find(|it| it.known.is_same(&metric.known.metric));
+                same.iter().for_each(|same| metric.fill_in(same));
             }
         }
         self.has_failed = derivation.error.is_some()
@@ -171,7 +195,8 @@ impl Measured<'_> {
         let needed = self.needed(at).replicas;
         let Some(state) = self.hpas.get(hpa) else { return };
         let need = |known: &KnownMetric, target: Target| self.demand.need(known, target, at);
-        let own = state.metrics.iter().filter_map(|known| need(known, known.metric.target));
+        let own = state.metrics.iter().map(|it| &it.known);
+        let own = own.filter_map(|known| need(known, known.metric.target));
         let own = own.map(Need::replicas).max();
         if let Some(state) = self.hpas.get_mut(hpa)
             && let Some(last) = &mut state.decided.last
@@ -182,13 +207,16 @@ impl Measured<'_> {
 
     /// The need at a time. A metric without a counterpart in the reference is measured against its
     /// own target.
-    fn needed(&self, at: Time) -> Needed {
+    fn needed(&mut self, at: Time) -> Needed {
         let mut needed = Needed::default();
-        for (hpa, state) in &self.hpas {
-            for known in &state.metrics {
-                let other = self.reference.metric(hpa, at, &known.metric).unwrap_or(&known.metric);
-                if let Some(need) = self.demand.need(known, other.target, at) {
-                    needed.add(need, other.tolerances.1);
+        for (hpa, state) in &mut self.hpas {
+            for MeasuredMetric { known, against } in &mut state.metrics {
+                let MeasuredAgainst { target, tolerance, .. } = match *against {
+                    Some(against) if at < against.until => against,
+                    _ => *against.insert(self.reference.against(hpa, at, &known.metric)),
+                };
+                if let Some(need) = self.demand.need(known, target, at) {
+                    needed.add(need, tolerance);
                 }
             }
         }
@@ -216,7 +244,7 @@ impl Measured<'_> {
             end,
             replicas: self.replicas,
             needed,
-            missing: missing.unwrap_or_default(),
+            missing,
             has_failed: self.hpas.values().any(|hpa| hpa.has_failed),
         };
         let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
@@ -252,7 +280,7 @@ struct Passed {
     replicas: i32,
     needed: Needed,
     /// The missing replicas by cause.
-    missing: Vec<(Cause, i32)>,
+    missing: Option<MissingReplicas>,
     /// A reconcile or a metric has failed.
     has_failed: bool,
 }
@@ -277,8 +305,8 @@ impl Sum {
             figures.excess_replicas = figures.excess_replicas.max(replicas.saturating_sub(needed));
             figures.needed_peak_replicas = figures.needed_peak_replicas.max(needed);
         }
-        for (cause, replicas) in missing {
-            self.missing.add(*cause, *replicas, lasts);
+        if let Some(missing) = missing {
+            self.missing.add(missing, lasts);
         }
         if has_failed {
             figures.failed_seconds += lasts.as_secs_f64();

@@ -56,6 +56,9 @@ impl MissingByCause {
     }
 }
 
+/// Replicas that are missing at a time, by [`Cause`].
+pub(super) type MissingReplicas = [i32; 8];
+
 /// Replicas that are missing, integrated over time, exactly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissingTime {
@@ -65,8 +68,10 @@ pub(super) struct MissingTime {
 
 impl MissingTime {
     /// Adds replicas that are missing for a time.
-    pub(super) fn add(&mut self, cause: Cause, replicas: i32, lasts: Span) {
-        self.by_cause[cause as usize] += i128::from(replicas) * i128::from(lasts.0);
+    pub(super) fn add(&mut self, missing: &MissingReplicas, lasts: Span) {
+        for (sum, replicas) in self.by_cause.iter_mut().zip(missing) {
+            *sum += i128::from(*replicas) * i128::from(lasts.0);
+        }
     }
 
     /// All missing pod-hours.
@@ -181,36 +186,34 @@ impl Decided {
 
     /// The missing replicas by cause. Each cause has the replicas between its limit and the limit
     /// before it: those above `maxReplicas` first.
-    pub(super) fn missing(&self, needed: i32, supply: Supply) -> Vec<(Cause, i32)> {
+    pub(super) fn missing(&self, needed: i32, supply: Supply) -> MissingReplicas {
         let Supply { replicas, serving } = supply;
-        let steps = match self.last {
-            None => vec![(Cause::Maximum, self.max_replicas), (Cause::SyncPeriod, Some(replicas))],
+        let mut missing = MissingReplicas::default();
+        let mut top = needed;
+        let mut step = |cause: Cause, limit: Option<i32>, least: i32| {
+            let bottom = limit.map_or(top, |limit| limit.max(least)).min(top);
+            missing[cause as usize] += top - bottom;
+            top = bottom;
+        };
+        // The replicas that exist are not missing because of a limit.
+        let existing = replicas.max(serving);
+        step(Cause::Maximum, self.max_replicas, existing);
+        match self.last {
+            None => step(Cause::SyncPeriod, Some(replicas), existing),
             Some(last) => {
                 let low = match last.is_within_tolerance {
                     true => Cause::Tolerance,
                     false => Cause::Other,
                 };
-                vec![
-                    (Cause::Maximum, self.max_replicas),
-                    (Cause::SyncPeriod, last.needed),
-                    (Cause::Target, last.needed_for_own_targets),
-                    (low, last.proposal.or(Some(replicas))),
-                    (Cause::Window, last.stabilized),
-                    (Cause::Policy, last.desired),
-                    (Cause::Other, Some(replicas)),
-                ]
+                step(Cause::SyncPeriod, last.needed, existing);
+                step(Cause::Target, last.needed_for_own_targets, existing);
+                step(low, last.proposal.or(Some(replicas)), existing);
+                step(Cause::Window, last.stabilized, existing);
+                step(Cause::Policy, last.desired, existing);
+                step(Cause::Other, Some(replicas), existing);
             }
-        };
-        let mut missing = Vec::new();
-        let mut top = needed;
-        // The replicas that exist are not missing because of a limit.
-        let existing = replicas.max(serving);
-        for (cause, limit) in steps.into_iter().chain([(Cause::StartUp, Some(serving))]) {
-            let least = if cause == Cause::StartUp { serving } else { existing };
-            let bottom = limit.map_or(top, |limit| limit.max(least)).min(top);
-            missing.push((cause, top - bottom));
-            top = bottom;
         }
+        step(Cause::StartUp, Some(serving), serving);
         missing
     }
 }

@@ -5,6 +5,8 @@
 //! requests of the pods, and metrics whose series a selector chooses: they are known from
 //! reconciles.
 
+use std::cell::Cell;
+
 use crate::world::backlog::{Backlog, Backlogs};
 use crate::world::{ServingChange, signal_at, signal_changes};
 use kube_autoscaler_models::derivation::{MetricDerivation, Source, Target, Usage};
@@ -32,6 +34,9 @@ struct PodUsage<'a> {
     exceptions: &'a [Exception],
     /// The number of serving pods that have each exception.
     exceptional: Vec<usize>,
+    /// The last time at which a common signal was read, and its value: it is read several times at
+    /// one time.
+    last: Cell<Option<(Time, Option<i64>)>>,
 }
 
 /// A metric of an HPA, and what its reconciles have shown of it.
@@ -278,7 +283,20 @@ impl Part<'_> {
 
 impl<'a> PodUsage<'a> {
     fn new(source: &'a UsageSource, exceptions: &'a [Exception]) -> PodUsage<'a> {
-        PodUsage { source, exceptions, exceptional: vec![0; exceptions.len()] }
+        let exceptional = vec![0; exceptions.len()];
+        PodUsage { source, exceptions, exceptional, last: Cell::new(None) }
+    }
+
+    /// The value of the signal of all pods that have no exception.
+    fn common_at(&self, signal: &Signal, at: Time) -> Option<i64> {
+        match self.last.get() {
+            Some((time, value)) if time == at => value,
+            _ => {
+                let value = signal_at(signal, at);
+                self.last.set(Some((at, value)));
+                value
+            }
+        }
     }
 
     /// The load of the serving pods: a shared load as a whole, even beyond the limits of the pods;
@@ -297,11 +315,13 @@ impl<'a> PodUsage<'a> {
             return Some(0);
         }
         let common_need = match self.source {
-            UsageSource::Load { total, .. } if exceptional == 0 => signal_at(total, at),
-            UsageSource::Load { total, .. } => {
-                times(total, common).map(|total| total / to_i64(serving.max(1)))
+            UsageSource::Load { total, .. } if exceptional == 0 => self.common_at(total, at),
+            UsageSource::Load { total, .. } => self
+                .common_at(total, at)
+                .map(|total| total.saturating_mul(to_i64(common)) / to_i64(serving.max(1))),
+            UsageSource::PerPod(signal) => {
+                self.common_at(signal, at).map(|value| value.saturating_mul(to_i64(common)))
             }
-            UsageSource::PerPod(signal) => times(signal, common),
             UsageSource::PerContainer(_) => None,
         };
         let counted =
