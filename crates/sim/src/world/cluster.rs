@@ -23,7 +23,7 @@ use kube_autoscaler_models::time::{Span, Time};
 /// The objects of the API server and the metrics APIs.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    templates: BTreeMap<Arc<str>, (Labels, Arc<PodSpec>)>,
+    templates: Templates,
     pods: Vec<Arc<Pod>>,
     pod_metrics: Vec<PodMetrics>,
     /// The pods whose samples do not have the common timestamp. Usually empty.
@@ -38,6 +38,9 @@ pub struct Cluster {
     faults: Faults,
     hpas: Hpas,
 }
+
+/// The labels and specs of pods, by the name of their template.
+type Templates = BTreeMap<Arc<str>, (Labels, Arc<PodSpec>)>;
 
 /// The error for a pod or sample that refers to an undefined template.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -227,13 +230,9 @@ impl Cluster {
         }
     }
 
-    fn template(&self, name: &Arc<str>) -> Result<&(Labels, Arc<PodSpec>), UnknownTemplate> {
-        self.templates.get(name).ok_or_else(|| UnknownTemplate(name.clone()))
-    }
-
     fn set_pods(&mut self, states: &[PodState]) -> Result<(), UnknownTemplate> {
         let pod = |state: &PodState| {
-            let (labels, spec) = self.template(&state.template)?;
+            let (labels, spec) = template(&self.templates, &state.template)?;
             Ok(Arc::new(Pod {
                 name: state.name.clone(),
                 labels: labels.clone(),
@@ -253,7 +252,7 @@ impl Cluster {
         let value = |value: &PodValue| {
             Ok(PodMetricValue {
                 name: value.pod.clone(),
-                labels: self.template(&value.template)?.0.clone(),
+                labels: template(&self.templates, &value.template)?.0.clone(),
                 value: value.value.clone(),
                 timestamp: value.timestamp,
                 window: value.window,
@@ -270,22 +269,31 @@ impl Cluster {
     fn change_pod_metrics(&mut self, change: &PodMetricsChange) -> Result<(), UnknownTemplate> {
         let timestamp = change.timestamp.unwrap_or(self.timestamp);
         let window = change.window.unwrap_or(self.window);
-        let mut samples = Vec::with_capacity(change.set.len());
-        let mut same: Option<(&Arc<str>, &Labels)> = None;
-        for Sample { pod, template, timestamp: own, containers } in &change.set {
-            let labels = match same {
-                Some((name, labels)) if Arc::ptr_eq(name, template) => labels,
-                _ => &self.template(template)?.0,
-            };
-            same = Some((template, labels));
-            samples.push(PodMetrics {
-                name: pod.clone(),
-                labels: labels.clone(),
-                timestamp: own.unwrap_or(timestamp),
-                window,
-                containers: containers.clone(),
-            });
+        let Cluster { templates, pod_metrics, .. } = self;
+        let mut labels = Vec::with_capacity(change.set.len());
+        for sample in &change.set {
+            labels.push(&template(templates, &sample.template)?.0);
         }
+        let (mut new, mut next) = (Vec::new(), 0);
+        for (Sample { pod, timestamp: own, containers, .. }, labels) in
+            change.set.iter().zip(labels)
+        {
+            let (labels, containers) = (labels.clone(), containers.clone());
+            let timestamp = own.unwrap_or(timestamp);
+            match find(pod_metrics, pod, next, |sample| &sample.name) {
+                Ok(index) => {
+                    let known = &mut pod_metrics[index];
+                    (known.labels, known.containers) = (labels, containers);
+                    (known.timestamp, known.window) = (timestamp, window);
+                    next = index + 1;
+                }
+                Err(_) => {
+                    let name = pod.clone();
+                    new.push(PodMetrics { name, labels, timestamp, window, containers });
+                }
+            }
+        }
+        insert(pod_metrics, new, |sample| &sample.name);
         for sample in &change.set {
             if sample.timestamp.is_some() {
                 self.own_timestamps.insert(sample.pod.clone());
@@ -293,7 +301,6 @@ impl Cluster {
                 self.own_timestamps.remove(&sample.pod);
             }
         }
-        upsert(&mut self.pod_metrics, samples, |sample| &sample.name);
         delete(&mut self.pod_metrics, &change.delete, |sample| &sample.name);
         for name in &change.delete {
             self.own_timestamps.remove(name);
@@ -365,22 +372,43 @@ fn not_found(resource: &str, name: &str) -> ApiError {
     }
 }
 
+fn template<'t>(
+    templates: &'t Templates,
+    name: &Arc<str>,
+) -> Result<&'t (Labels, Arc<PodSpec>), UnknownTemplate> {
+    templates.get(name).ok_or_else(|| UnknownTemplate(name.clone()))
+}
+
 /// Inserts items into a list that is sorted by name, or replaces them. Of two items with the same
 /// name, the later one is kept.
 fn upsert<T>(list: &mut Vec<T>, items: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
-    let mut new = Vec::new();
-    let mut next = 0;
+    let (mut new, mut next) = (Vec::new(), 0);
     for item in items {
-        // The items that exist are mostly in the order of the list.
-        let found = match list.get(next) {
-            Some(other) if Arc::ptr_eq(name(other), name(&item)) => Ok(next),
-            _ => list.binary_search_by(|other| name(other).cmp(name(&item))),
-        };
-        match found {
+        match find(list, name(&item), next, &name) {
             Ok(index) => (list[index], next) = (item, index + 1),
             Err(_) => new.push(item),
         }
     }
+    insert(list, new, name);
+}
+
+/// The place of an item in a list that is sorted by name, or where to insert it. `next`: the place
+/// after that of the previous item, where it mostly is.
+fn find<T>(
+    list: &[T],
+    item: &Arc<str>,
+    next: usize,
+    name: impl Fn(&T) -> &Arc<str>,
+) -> Result<usize, usize> {
+    match list.get(next) {
+        Some(other) if Arc::ptr_eq(name(other), item) => Ok(next),
+        _ => list.binary_search_by(|other| name(other).cmp(item)),
+    }
+}
+
+/// Inserts new items into a list that is sorted by name. Of two items with the same name, the later
+/// one is kept.
+fn insert<T>(list: &mut Vec<T>, mut new: Vec<T>, name: impl Fn(&T) -> &Arc<str>) {
     if new.is_empty() {
         return;
     }
