@@ -30,7 +30,8 @@ pub struct Progress {
 /// A run, just before a choice.
 #[derive(Clone)]
 pub(crate) struct Node<'v> {
-    run: ModelRun<'v>,
+    /// Large: lists of runs are moved as they grow.
+    run: Box<ModelRun<'v>>,
     /// The index of the initial replicas.
     replicas: usize,
     /// The present values of the open metrics.
@@ -151,7 +152,7 @@ impl<'v> Search<'v> {
     pub(crate) fn first(&self) -> Vec<Node<'v>> {
         let values = vec![0; self.choices.metrics.len()];
         let node = |replicas: usize| Node {
-            run: ModelRun::new(self.variant(replicas, &values), self.release),
+            run: Box::new(ModelRun::new(self.variant(replicas, &values), self.release)),
             replicas,
             values: values.clone(),
             left: self.choices.most_events,
@@ -233,7 +234,7 @@ impl<'v> Search<'v> {
         let variant = self.variant(*replicas, &chosen.values);
         if at == Time::ZERO {
             // The first values are part of the start.
-            *run = ModelRun::new(variant, self.release);
+            **run = ModelRun::new(variant, self.release);
         } else if chosen.values != *values {
             run.continue_with(variant);
         }

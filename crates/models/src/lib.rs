@@ -23,6 +23,7 @@ pub mod quantity;
 pub mod rules;
 pub mod selector;
 pub mod series;
+pub mod shared;
 pub mod state;
 pub mod tagged;
 pub mod time;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::api::{Labels, Pod};
 use crate::selector::{Matcher, Selector};
+use crate::shared::Shared;
 use crate::state::State;
 
 /// The selectors of all HPAs that the controller knows, by key.
@@ -13,7 +14,7 @@ use crate::state::State;
 /// HPAOptimizedSelectorStore, names all HPAs where the newer one stops at two.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HpaSelectorStore {
-    selectors: BTreeMap<Arc<str>, Option<Arc<ParsedSelector>>>,
+    selectors: Shared<BTreeMap<Arc<str>, Option<Arc<ParsedSelector>>>>,
     /// The orders in which upstream named HPAs with the same pods, for the next reconciles.
     observed_orders: VecDeque<Vec<String>>,
 }
@@ -26,11 +27,11 @@ impl HpaSelectorStore {
 
     /// Stores a selector; returns false if the HPA is not registered.
     pub(crate) fn put_if_present(&mut self, key: &str, selector: &Arc<ParsedSelector>) -> bool {
-        let Some(stored) = self.selectors.get_mut(key) else {
+        let Some(stored) = self.selectors.get(key) else {
             return false;
         };
         if !stored.as_ref().is_some_and(|stored| Arc::ptr_eq(stored, selector)) {
-            *stored = Some(selector.clone());
+            self.selectors.insert(key.into(), Some(selector.clone()));
         }
         true
     }
@@ -52,7 +53,7 @@ impl HpaSelectorStore {
     /// Adds the selectors.
     pub(crate) fn add_to(&self, state: &mut State) {
         state.count(self.selectors.len());
-        for (key, selector) in &self.selectors {
+        for (key, selector) in self.selectors.iter() {
             state.text(key);
             state.text(selector.as_ref().map_or("", |selector| &selector.text));
         }

@@ -43,8 +43,8 @@ pub struct Simulation {
     gates: FeatureGates,
     /// Every HPA that exists at any time of the scenario.
     hpas: Vec<Served>,
-    targets: Vec<Target>,
-    kinds: Vec<ServedKind>,
+    targets: Arc<[Target]>,
+    kinds: Arc<[ServedKind]>,
     /// True if several reconciles can be due, or in progress, at the same time.
     concurrent: bool,
     /// The controller's caches, if they can lag behind the cluster.

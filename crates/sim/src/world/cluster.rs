@@ -18,26 +18,29 @@ use kube_autoscaler_models::api::{
     PodsMetricAnswer, Scale, SeriesAnswer,
 };
 use kube_autoscaler_models::observation::ApiOutcome;
+use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 
 /// The objects of the API server and the metrics APIs.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    templates: Templates,
-    pods: Vec<Arc<Pod>>,
+    templates: Shared<Templates>,
+    pods: Shared<Vec<Arc<Pod>>>,
     pod_metrics: Vec<PodMetrics>,
     /// The pods whose samples do not have the common timestamp. Usually empty.
     own_timestamps: BTreeSet<Arc<str>>,
     timestamp: Time,
     window: Span,
-    /// By resource with its group, then by name.
-    scales: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Scale>>,
+    scales: Shared<Scales>,
     /// The resource version of the scale that changed last.
     scale_version: u64,
     custom_metrics: CustomMetrics,
     faults: Faults,
     hpas: Hpas,
 }
+
+/// By resource with its group, then by name.
+type Scales = BTreeMap<Arc<str>, BTreeMap<Arc<str>, Scale>>;
 
 /// The labels and specs of pods, by the name of their template.
 type Templates = BTreeMap<Arc<str>, (Labels, Arc<PodSpec>)>;

@@ -25,7 +25,7 @@ pub struct World {
     /// The events of the timeline that were chosen to happen at a time, by their indices.
     pub(super) chosen_api: Vec<(Time, usize)>,
     /// The cluster as the recommender of the VPA sees it, if there is a VPA.
-    view: Option<RecommenderView>,
+    view: Option<Box<RecommenderView>>,
     /// Changes that the recommender has seen, and the HPA controller has not.
     early: Vec<Change>,
 }
@@ -72,8 +72,8 @@ impl World {
     fn with_recommender(mut self, vpa: &Arc<VpaScenario>) -> World {
         let scenario = &self.simulation.scenario;
         let seen = SeenPods::new(scenario, vpa.start);
-        self.view = Some(RecommenderView::new(scenario, vpa));
-        self.simulation.seen = Some(seen);
+        self.view = Some(Box::new(RecommenderView::new(scenario, vpa)));
+        self.simulation.seen = Some(Box::new(seen));
         self
     }
 

@@ -12,6 +12,7 @@ use kube_autoscaler_models::api::{Hpa, HpaSpec, HpaStatus};
 use kube_autoscaler_models::hpa::{ApiVersion, ROUND_TRIP_ANNOTATIONS, decode_spec};
 use kube_autoscaler_models::merge_patch::merge_patch;
 use kube_autoscaler_models::observation::ApiOutcome;
+use kube_autoscaler_models::shared::Shared;
 
 /// The API server's processing of the spec of a new or changed HPA: it sets defaults and may reject
 /// the spec with a message. It depends on the version of the manifest.
@@ -23,7 +24,7 @@ pub(super) struct Hpas {
     stored: BTreeMap<Arc<str>, Hpa>,
     /// Labels and annotations by HPA. The controller ignores them, but receives an event when they
     /// change.
-    metadata: BTreeMap<Arc<str>, Value>,
+    metadata: Shared<BTreeMap<Arc<str>, Value>>,
     /// The number of edits that changed an HPA, including edits of labels or annotations only.
     edits: u64,
     /// The resource version of the last change.
@@ -43,7 +44,7 @@ impl Hpas {
         Hpas {
             generations,
             stored: BTreeMap::new(),
-            metadata: BTreeMap::new(),
+            metadata: Shared::default(),
             edits: 0,
             version: 1,
             created: 0,

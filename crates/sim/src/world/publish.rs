@@ -113,7 +113,7 @@ impl PublishedSamples {
             return Vec::new();
         }
         let mut pods = Vec::new();
-        for (ordinal, pod) in &simulation.pods {
+        for (ordinal, pod) in simulation.pods.iter() {
             let Some(lag) = pod.sample_lag(*ordinal, scenario) else { continue };
             let sampled = sampled_at(Sampling { lag, ..metrics.sampling }, at);
             let new = || Usage::new(&simulation.scenario);

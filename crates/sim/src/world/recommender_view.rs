@@ -253,7 +253,7 @@ impl WorldSimulation {
     /// Adds all pods to those that the recommender sees.
     fn see_all_pods(&mut self) {
         let Some(seen) = &mut self.seen else { return };
-        for (ordinal, pod) in &self.pods {
+        for (ordinal, pod) in self.pods.iter() {
             seen.see(*ordinal, pod, self.templates.spec_of(pod));
         }
     }

@@ -22,6 +22,7 @@ use super::rollout::Update;
 use super::seen_pods::SeenPods;
 use super::usage::{SharedLoad, Usage, own_sampled_at, sampled_at};
 use kube_autoscaler_models::api::{PodPhase, PodSpec};
+use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::{
     Action, PodSet, ResourceUsage, ScaleDownOrder, Scenario, TimelineEvent, Workload,
@@ -40,9 +41,9 @@ pub(super) struct WorldSimulation {
     /// `spec.replicas` of the targets; the first one is the workload.
     pub replicas: Vec<i32>,
     /// The pods, by ordinal.
-    pub pods: BTreeMap<u32, SimPod>,
+    pub pods: Shared<BTreeMap<u32, SimPod>>,
     pub(super) next_ordinal: u32,
-    pub templates: Templates,
+    pub templates: Shared<Templates>,
     /// The rolling update in progress.
     pub update: Option<Update>,
     /// The number of pods that the workload's controller counts.
@@ -55,11 +56,11 @@ pub(super) struct WorldSimulation {
     pub serving_changes: Option<Vec<ServingChange>>,
     pub schedule: Schedule,
     /// The VPA whose recommendations new pods get.
-    pub vpa: Option<AppliedVpa>,
+    pub vpa: Option<Box<AppliedVpa>>,
     /// The pods as the recommender of a VPA sees them, if there is a VPA.
-    pub(super) seen: Option<SeenPods>,
+    pub(super) seen: Option<Box<SeenPods>>,
     /// The source of stale samples.
-    usage: Usage,
+    usage: Shared<Usage>,
     /// Ordinals of pods that changed at this time.
     changed_pods: Vec<u32>,
     /// Everything that may have changed since it was last published.
@@ -206,15 +207,15 @@ impl WorldSimulation {
             scenario: scenario.clone(),
             now: Time(i64::MIN),
             replicas: scenario.targets().map(|target| target.replicas).collect(),
-            pods: BTreeMap::new(),
+            pods: Shared::default(),
             next_ordinal: 0,
-            templates: Templates {
+            templates: Shared::new(Templates {
                 names: vec![name],
                 newest: spec.clone(),
                 specs: vec![spec],
                 admitted: Vec::new(),
-            },
-            vpa: scenario.vpa.as_ref().map(AppliedVpa::new),
+            }),
+            vpa: scenario.vpa.as_ref().map(|vpa| Box::new(AppliedVpa::new(vpa))),
             seen: None,
             update: None,
             active: 0,
@@ -222,7 +223,7 @@ impl WorldSimulation {
             backlogs: Backlogs::new(scenario),
             serving_changes: None,
             schedule: Schedule::default(),
-            usage: Usage::new(scenario),
+            usage: Shared::new(Usage::new(scenario)),
             changed_pods: Vec::new(),
             touched: Touched { templates: vec![template], ..Touched::default() },
         };
@@ -560,7 +561,7 @@ impl WorldSimulation {
         let common = sampled_at(scenario.metrics.sampling, at);
         let empty = self.metrics_are_empty();
         let is_stale = |&i: &usize| matches!(scenario.timeline[i].action, Action::MetricsStale(_));
-        for (ordinal, pod) in &mut self.pods {
+        for (ordinal, pod) in self.pods.iter_mut() {
             if pod.frozen.is_some() || !pod.holds.iter().any(is_stale) {
                 continue;
             }

@@ -50,7 +50,7 @@ impl WorldSimulation {
         state.count(self.pods.len());
         let newest = self.templates.revision();
         let mut is_complete = self.vpa.is_none() && self.seen.is_none();
-        for (ordinal, pod) in &self.pods {
+        for (ordinal, pod) in self.pods.iter() {
             if state.scope.ordinals {
                 state.number(*ordinal);
             }

@@ -8,6 +8,7 @@ use super::backlog::Backlog;
 use super::signal::{self, Grain, Reading};
 use kube_autoscaler_models::api::{ContainerMetrics, PodSpec};
 use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{ResourceUsage, Sampling, Scenario, Signal, UsageSource};
 
@@ -16,10 +17,10 @@ use kube_lockstep_scenario::resolved::{ResourceUsage, Sampling, Scenario, Signal
 pub(super) struct Usage {
     /// Containers in the order of the pod's spec, then sidecars, then other containers that the
     /// metrics name.
-    containers: Vec<UsedContainer>,
+    containers: Arc<[UsedContainer]>,
     resources: Vec<Readings>,
     classes: Vec<Class>,
-    index: BTreeMap<ClassKey, usize>,
+    index: Shared<BTreeMap<ClassKey, usize>>,
     /// Incremented whenever a reading changes.
     pub version: u64,
     /// True if a share of a load was larger than the limit of a pod.
@@ -126,10 +127,10 @@ impl Usage {
             })
             .collect();
         Usage {
-            containers,
+            containers: containers.into(),
             resources,
             classes: Vec::new(),
-            index: BTreeMap::new(),
+            index: Shared::default(),
             version: 0,
             was_cut: false,
         }

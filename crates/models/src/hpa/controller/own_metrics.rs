@@ -11,6 +11,7 @@ use crate::hpa::reconcile::{ControllerConfig, ReconcileResult};
 use crate::observation::ControllerAction;
 use crate::rules::ControllerMetricRules;
 use crate::series::SeriesChange;
+use crate::shared::Shared;
 use crate::time::Span;
 
 /// The gauges as they were last observed: after a reconcile.
@@ -18,7 +19,7 @@ use crate::time::Span;
 pub(crate) struct Gauges {
     hpas: usize,
     /// By the key of the HPA. Upstream keeps them when an HPA is deleted.
-    desired_replicas: BTreeMap<Arc<str>, i32>,
+    desired_replicas: Shared<BTreeMap<Arc<str>, i32>>,
 }
 
 const OUTCOMES: usize = 4;

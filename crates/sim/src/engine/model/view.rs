@@ -31,7 +31,7 @@ pub(super) struct ScaleLocation {
     /// The resource with its group, as the controller requests it.
     pub asked: Arc<str>,
     /// The resources that may have the object. If empty, the API server has no such scale.
-    pub found: Vec<Arc<str>>,
+    pub found: Arc<[Arc<str>]>,
 }
 
 /// An object with the scale subresource.
@@ -88,7 +88,7 @@ impl<'a> View<'a> {
         };
         let asked = place.map_or(&first.resource, |place| &place.asked);
         let name = reconciled.map_or(&*first.name, |hpa| &hpa.spec.scale_target_ref.name);
-        let found = place.map(|place| place.found.as_slice()).unwrap_or_default();
+        let found = place.map(|place| &*place.found).unwrap_or_default();
         let resource = match found {
             [only] => only,
             several => {
