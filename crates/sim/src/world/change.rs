@@ -154,11 +154,85 @@ pub struct PodMetricsChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
     /// Samples that are added or changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub set: Vec<Sample>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "one_by_one")]
+    #[schemars(with = "Vec<Sample>")]
+    pub set: Vec<Samples>,
     /// Pods whose samples disappear.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delete: Vec<Arc<str>>,
+}
+
+impl PodMetricsChange {
+    /// Adds the sample of a pod to those that are added or changed.
+    pub fn add(
+        &mut self,
+        pod: Arc<str>,
+        template: &Arc<str>,
+        timestamp: Option<Time>,
+        containers: &Arc<[ContainerMetrics]>,
+    ) {
+        let is_same = |last: &&mut Samples| {
+            last.timestamp == timestamp
+                && last.template == *template
+                && (Arc::ptr_eq(&last.containers, containers) || last.containers == *containers)
+        };
+        match self.set.last_mut().filter(is_same) {
+            Some(last) => last.pods.push(pod),
+            None => self.set.push(Samples {
+                pods: vec![pod],
+                template: template.clone(),
+                timestamp,
+                containers: containers.clone(),
+            }),
+        }
+    }
+}
+
+/// Successive samples that differ in their pods only: most pods have the same usage.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Samples {
+    /// The pods.
+    pub pods: Vec<Arc<str>>,
+    /// The template whose labels the samples carry.
+    pub template: Arc<str>,
+    /// The samples' own timestamp, if it differs from the common one.
+    pub timestamp: Option<Time>,
+    /// Usage by container.
+    pub containers: Arc<[ContainerMetrics]>,
+}
+
+impl Samples {
+    /// The sample of each pod.
+    pub fn each(&self) -> impl Iterator<Item = Sample> {
+        self.pods.iter().map(|pod| Sample {
+            pod: pod.clone(),
+            template: self.template.clone(),
+            timestamp: self.timestamp,
+            containers: self.containers.clone(),
+        })
+    }
+}
+
+/// The JSON of samples: a list of [`Sample`]s.
+mod one_by_one {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{PodMetricsChange, Sample, Samples};
+
+    pub(super) fn serialize<S: Serializer>(set: &[Samples], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(set.iter().flat_map(Samples::each))
+    }
+
+    pub(super) fn deserialize<'de, D>(from: D) -> Result<Vec<Samples>, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        let mut change = PodMetricsChange::default();
+        for Sample { pod, template, timestamp, containers } in Vec::deserialize(from)? {
+            change.add(pod, &template, timestamp, &containers);
+        }
+        Ok(change.set)
+    }
 }
 
 /// A sample of one pod. It has the labels of the pod's template.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::change::{
-    Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, Sample, ScaleTarget,
+    Change, Faults, PodMetricsChange, PodState, PodValue, PodsMetricChange, Samples, ScaleTarget,
 };
 use super::hpas::{Admission, Hpas};
 use kube_autoscaler_models::api::{
@@ -272,38 +272,43 @@ impl Cluster {
     fn change_pod_metrics(&mut self, change: &PodMetricsChange) -> Result<(), UnknownTemplate> {
         let timestamp = change.timestamp.unwrap_or(self.timestamp);
         let window = change.window.unwrap_or(self.window);
-        let Cluster { templates, pod_metrics, .. } = self;
+        let Cluster { templates, pod_metrics, own_timestamps, .. } = self;
         let mut labels = Vec::with_capacity(change.set.len());
-        for sample in &change.set {
-            labels.push(&template(templates, &sample.template)?.0);
+        for samples in &change.set {
+            labels.push(&template(templates, &samples.template)?.0);
         }
         let (mut new, mut next) = (Vec::new(), 0);
-        for (Sample { pod, timestamp: own, containers, .. }, labels) in
+        for (Samples { pods, timestamp: own, containers, .. }, labels) in
             change.set.iter().zip(labels)
         {
-            let (labels, containers) = (labels.clone(), containers.clone());
             let timestamp = own.unwrap_or(timestamp);
-            match find(pod_metrics, pod, next, |sample| &sample.name) {
-                Ok(index) => {
-                    let known = &mut pod_metrics[index];
-                    (known.labels, known.containers) = (labels, containers);
-                    (known.timestamp, known.window) = (timestamp, window);
-                    next = index + 1;
+            for name in pods {
+                if own.is_some() {
+                    own_timestamps.insert(name.clone());
+                } else if !own_timestamps.is_empty() {
+                    own_timestamps.remove(name);
                 }
-                Err(_) => {
-                    let name = pod.clone();
-                    new.push(PodMetrics { name, labels, timestamp, window, containers });
+                match find(pod_metrics, name, next, |sample| &sample.name) {
+                    Ok(index) => {
+                        let known = &mut pod_metrics[index];
+                        if !Arc::ptr_eq(&known.labels, labels) {
+                            known.labels = labels.clone();
+                        }
+                        known.containers = containers.clone();
+                        (known.timestamp, known.window) = (timestamp, window);
+                        next = index + 1;
+                    }
+                    Err(_) => new.push(PodMetrics {
+                        name: name.clone(),
+                        labels: labels.clone(),
+                        timestamp,
+                        window,
+                        containers: containers.clone(),
+                    }),
                 }
             }
         }
         insert(pod_metrics, new, |sample| &sample.name);
-        for sample in &change.set {
-            if sample.timestamp.is_some() {
-                self.own_timestamps.insert(sample.pod.clone());
-            } else if !self.own_timestamps.is_empty() {
-                self.own_timestamps.remove(&sample.pod);
-            }
-        }
         delete(&mut self.pod_metrics, &change.delete, |sample| &sample.name);
         for name in &change.delete {
             self.own_timestamps.remove(name);
@@ -468,9 +473,10 @@ mod tests {
         }
     }
 
-    fn sample(pod: &str, timestamp: Option<i64>) -> Sample {
+    fn sample(pod: &str, timestamp: Option<i64>) -> Samples {
         let timestamp = timestamp.map(Time::from_secs);
-        Sample { pod: pod.into(), template: "t0".into(), timestamp, containers: Arc::new([]) }
+        let (pods, containers) = (vec![pod.into()], Arc::new([]));
+        Samples { pods, template: "t0".into(), timestamp, containers }
     }
 
     fn pods(cluster: &Cluster) -> Vec<(&str, PodPhase)> {
@@ -503,7 +509,7 @@ mod tests {
     #[test]
     fn samples_use_the_common_timestamp_unless_they_have_their_own() {
         let mut cluster = Cluster::default();
-        let change = |timestamp: Option<i64>, set: &[Sample], delete: &[&str]| {
+        let change = |timestamp: Option<i64>, set: &[Samples], delete: &[&str]| {
             Change::PodMetrics(PodMetricsChange {
                 timestamp: timestamp.map(Time::from_secs),
                 window: None,

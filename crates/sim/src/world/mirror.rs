@@ -5,10 +5,11 @@
 //! belong to the cluster. Actions on metrics are applied.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::num::NonZero;
 use std::sync::Arc;
 
-use super::change::Change;
+use super::change::{Change, Sample, Samples};
 use super::driver::World;
 use super::signal::Grain;
 use super::simulation::MAX_PODS;
@@ -165,16 +166,18 @@ impl Mirror {
     /// The changes of the responses of the metrics APIs since the last call.
     pub fn advance(&mut self, at: Time) -> Vec<Change> {
         let at = at.max(self.world.simulation.now);
-        let mut changes = std::mem::take(&mut self.new_templates);
+        let mut changes = mem::take(&mut self.new_templates);
         changes.extend(self.world.advance(at).into_iter().filter(changes_metrics));
         for change in &mut changes {
             match change {
                 Change::PodMetrics(change) => {
-                    for sample in &mut change.set {
-                        if let Some(seen) = self.pods.get(&sample.pod) {
-                            sample.template = seen.template.clone();
-                            sample.containers = fit(&sample.containers, &seen.pod.containers);
+                    for sample in mem::take(&mut change.set).iter().flat_map(Samples::each) {
+                        let Sample { pod, mut template, timestamp, mut containers } = sample;
+                        if let Some(seen) = self.pods.get(&pod) {
+                            template = seen.template.clone();
+                            containers = fit(&containers, &seen.pod.containers);
                         }
+                        change.add(pod, &template, timestamp, &containers);
                     }
                 }
                 Change::PodsMetric(change) => {

@@ -34,7 +34,7 @@ mod usage;
 pub use applied_vpa::{PodChange, PodChangeKind, PodDecision, UpdaterReport, VpaDecision};
 pub use change::{
     Change, ExternalMetricChange, Faults, ObjectMetricChange, PodMetricsChange, PodState, PodValue,
-    PodsMetricChange, Sample, ScaleTarget,
+    PodsMetricChange, Sample, Samples, ScaleTarget,
 };
 pub use cluster::{Cluster, UnknownTemplate};
 pub use driver::World;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::change::{Change, PodMetricsChange, PodState, Sample, ScaleTarget};
+use super::change::{Change, PodMetricsChange, PodState, ScaleTarget};
 use kube_autoscaler_models::api::{ConditionStatus, ContainerMetrics, PodPhase, PodReady};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::{OtherNamespace, Scenario};
@@ -67,20 +67,14 @@ fn samples(scenario: &Scenario, other: &OtherNamespace) -> Change {
     let usage = other.usage.iter().map(|(name, amount)| (name.clone(), amount.clone())).collect();
     let metrics = container.map(|it| ContainerMetrics { name: it.name.clone(), usage });
     let containers: Arc<[ContainerMetrics]> = metrics.into_iter().collect();
-    let sample = |pod| Sample {
-        pod,
-        template: TEMPLATE.into(),
-        timestamp: None,
-        containers: containers.clone(),
-    };
-    let set = match other.usage.is_empty() {
-        true => Vec::new(),
-        false => names(scenario, other).map(sample).collect(),
-    };
-    Change::PodMetrics(PodMetricsChange {
+    let mut change = PodMetricsChange {
         timestamp: Some(Time::ZERO),
         window: Some(scenario.metrics.sampling.window),
-        set,
-        delete: Vec::new(),
-    })
+        ..PodMetricsChange::default()
+    };
+    if !other.usage.is_empty() {
+        let template = TEMPLATE.into();
+        names(scenario, other).for_each(|pod| change.add(pod, &template, None, &containers));
+    }
+    Change::PodMetrics(change)
 }

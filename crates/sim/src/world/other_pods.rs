@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::change::{Change, PodMetricsChange, PodState, Sample};
+use super::change::{Change, PodMetricsChange, PodState};
 use kube_autoscaler_models::api::PodReady;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::resolved::{OtherPods, Scenario};
@@ -62,12 +62,8 @@ impl OtherSamples {
             self.published = 0;
         } else if !empty && self.published == 0 {
             for (index, pods) in reporting {
-                change.set.extend(pods.names().map(|pod| Sample {
-                    pod,
-                    template: template(index),
-                    timestamp: None,
-                    containers: pods.metrics(),
-                }));
+                let (template, containers) = (template(index), pods.metrics());
+                pods.names().for_each(|pod| change.add(pod, &template, None, &containers));
                 self.published += pods.names().count();
             }
         }

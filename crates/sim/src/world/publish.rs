@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::change::{Change, Faults, PodMetricsChange, Sample, ScaleTarget};
+use super::change::{Change, Faults, PodMetricsChange, ScaleTarget};
 use super::custom::PublishedCustom;
 use super::other_namespaces;
 use super::other_pods::{self, OtherSamples};
@@ -153,12 +153,10 @@ impl PublishedSamples {
         };
         if !same {
             match &sample {
-                Some(sample) => change.set.push(Sample {
-                    pod: pod.name.clone(),
-                    template: query.simulation.templates.names[0].clone(),
-                    timestamp: sample.timestamp,
-                    containers: sample.containers.clone(),
-                }),
+                Some(PublishedSample { timestamp, containers }) => {
+                    let template = &query.simulation.templates.names[0];
+                    change.add(pod.name.clone(), template, *timestamp, containers);
+                }
                 None => change.delete.push(pod.name.clone()),
             }
         }
@@ -370,7 +368,6 @@ impl Publisher {
         self.samples.version = self.samples.usage.version;
         if everything {
             // Each pod has been touched since its creation, and both lists are sorted.
-            change.set.reserve(self.pods.len());
             for ((ordinal, pod), published) in simulation.pods.iter().zip(&mut self.pods) {
                 debug_assert_eq!(ordinal, published.0);
                 self.samples.publish(query, *ordinal, pod, published.1, &mut change);

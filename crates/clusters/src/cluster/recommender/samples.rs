@@ -9,7 +9,7 @@ use kube_autoscaler_models::api::{ApiError, ContainerMetrics, PodSpec};
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ContainerUsage, GoTime, ObjectName, PodMetrics};
-use kube_lockstep_sim::world::{Change, Faults, PodMetricsChange, Sample};
+use kube_lockstep_sim::world::{Change, Faults, PodMetricsChange, Samples};
 
 /// The window of each sample, which the recommender does not read.
 const WINDOW: Span = Span::from_secs(30);
@@ -43,7 +43,7 @@ fn unavailable(why: &str) -> ApiError {
     ApiError { code: 503, reason: "ServiceUnavailable".to_owned(), message: why.into() }
 }
 
-fn sample(metrics: &PodMetrics, epoch: GoTime) -> Sample {
+fn sample(metrics: &PodMetrics, epoch: GoTime) -> Samples {
     let containers = metrics.containers.iter().map(|usage| {
         let cpu = usage.cpu.map(|it| ("cpu".into(), Quantity::from_milli(it, Format::DecimalSI)));
         let memory = usage.memory;
@@ -53,8 +53,8 @@ fn sample(metrics: &PodMetrics, epoch: GoTime) -> Sample {
             usage: cpu.into_iter().chain(memory).collect(),
         }
     });
-    Sample {
-        pod: metrics.pod.name.clone(),
+    Samples {
+        pods: vec![metrics.pod.name.clone()],
         template: TEMPLATE.into(),
         timestamp: Some(Time(metrics.timestamp.since(epoch).0)),
         containers: containers.collect(),
