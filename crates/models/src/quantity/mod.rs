@@ -156,7 +156,28 @@ impl Quantity {
     /// is then in decimal units, and a huge quantity may have another value.
     #[must_use]
     pub fn read_again(self) -> Quantity {
-        Quantity::parse(&self.to_string()).unwrap_or(self)
+        self.short_read_again()
+            .unwrap_or_else(|| Quantity::parse(&self.to_string()).unwrap_or(self))
+    }
+
+    /// [`Quantity::read_again`] for most values of metrics, which are decimal numbers of at most 15
+    /// digits. It takes less time.
+    fn short_read_again(&self) -> Option<Quantity> {
+        let Quantity { amount: Amount::Int { value, scale: MILLI }, text: None, .. } = self else {
+            return None;
+        };
+        if self.format != Format::DecimalSI || value.unsigned_abs() >= 10_u64.pow(15) {
+            return None;
+        }
+        let (mut value, mut scale) = (*value, MILLI);
+        let mut suffixes = ["m", "", "k", "M", "G", "T"].into_iter();
+        let mut suffix = suffixes.next();
+        while value % 1000 == 0 && (value != 0 || scale < 0) {
+            (value, scale, suffix) = (value / 1000, scale + 3, suffixes.next());
+        }
+        let text = Some(suffix?).filter(|_| value != 0).map(|suffix| format!("{value}{suffix}"));
+        let amount = Amount::Int { value, scale };
+        Some(Quantity::new(amount, Format::DecimalSI, text.map(Into::into)))
     }
 
     /// The value in thousandths, rounded and overflowing as upstream does. Precomputed.

@@ -166,3 +166,14 @@ fn quantities_may_be_numbers_in_json() {
     let json = serde_json::to_string(&Quantity::parse("0.5").unwrap()).unwrap();
     assert_eq!(json, "\"500m\"");
 }
+
+#[test]
+fn short_numbers_are_read_again_like_all_others() {
+    let powers = (0..19).map(|power| 10_i64.pow(power));
+    let around = powers.flat_map(|it| [it - 1, it, it + 1, it.saturating_mul(37) / 10]);
+    for milli in around.flat_map(|it| [it, -it]) {
+        let quantity = Quantity::from_milli(milli, Format::DecimalSI);
+        let by_text = Quantity::parse(&quantity.to_string()).expect("a quantity");
+        assert_eq!(format!("{:?}", quantity.read_again()), format!("{by_text:?}"));
+    }
+}
