@@ -224,7 +224,7 @@ impl<'a> HpaLockstep<'a> {
     /// The reconciles up to the end of a step, which is moved to the end of the last of them.
     /// Returns `None` if the scenario can't continue.
     fn reconciles(&mut self, step: &mut Step, api: &mut Vec<ApiAnswer>) -> Option<Vec<Decision>> {
-        let mut decisions: Vec<Decision> = Vec::new();
+        let mut decisions: Vec<Decision> = Vec::with_capacity(1);
         let begun = match self.pending.is_empty() {
             true => Vec::new(),
             false => self.simulation.unfinished_observations(),

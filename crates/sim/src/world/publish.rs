@@ -229,7 +229,8 @@ impl Publisher {
             is_empty: simulation.metrics_are_empty(),
             first: !std::mem::replace(&mut self.started, true),
         };
-        let mut changes = Vec::new();
+        // Mostly the samples alone. Large blocks of memory take longer.
+        let mut changes = Vec::with_capacity(2);
         for NewTemplate { name, spec } in touched.templates.drain(..) {
             let labels = scenario.workload.labels.clone();
             changes.push(Change::PodTemplate { name, labels, spec: (*spec).clone() });
