@@ -48,7 +48,7 @@ pub struct Simulation {
     /// True if several reconciles can be due, or in progress, at the same time.
     concurrent: bool,
     /// The controller's caches, if they can lag behind the cluster.
-    caches: Option<Caches>,
+    caches: Option<Box<Caches>>,
 }
 
 /// A kind that the API server serves, and its resource with its group.
@@ -124,7 +124,7 @@ impl Simulation {
             targets: targets.collect(),
             kinds: kinds.collect(),
             concurrent: scenario.may_interleave(),
-            caches: scenario.has_cache_lag().then(Caches::new),
+            caches: scenario.has_cache_lag().then(|| Box::new(Caches::new())),
         }
     }
 
@@ -337,10 +337,10 @@ impl Simulation {
         let blocked = self.map_target(DueReconcile { index, resumes });
         let served = &self.hpas[index];
         let stored = self.cluster.hpa(&served.name);
-        let seen = seen_by_controller(self.caches.as_ref(), stored);
+        let seen = seen_by_controller(self.caches.as_deref(), stored);
         let hpas = Hpas { reconciled: blocked.as_ref().or(seen), stored };
         let view = View::new(&self.cluster, served, hpas, &self.targets[0], &self.rules);
-        let view = view.with_caches(self.caches.as_ref());
+        let view = view.with_caches(self.caches.as_deref());
         let input = view.input(now);
         if !self.concurrent {
             return self.controller.sync_into(&input, decision);
@@ -368,7 +368,7 @@ impl Simulation {
         let served = &mut self.hpas[due.index];
         let blocked = self.controller.blocked(&served.key).filter(|_| due.resumes);
         let blocked = blocked.map(|(hpa, _)| hpa.clone());
-        let seen = seen_by_controller(self.caches.as_ref(), self.cluster.hpa(&served.name));
+        let seen = seen_by_controller(self.caches.as_deref(), self.cluster.hpa(&served.name));
         served.map_target(blocked.as_ref().or(seen), &self.kinds, &self.rules);
         blocked
     }

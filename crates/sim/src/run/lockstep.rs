@@ -117,8 +117,8 @@ pub(super) struct HpaLockstep<'a> {
     early: VecDeque<Option<(usize, i32)>>,
     /// True if the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
-    /// A decision that is over, whose memory the next one uses.
-    spare: Decision,
+    /// A decision that is over, whose memory the next one uses, if there is one.
+    spare: Vec<Decision>,
 }
 
 /// An event in the course of a reconcile.
@@ -157,7 +157,7 @@ impl<'a> HpaLockstep<'a> {
             has_random_parts: scenario.has_several_hpas()
                 && rules.pods.ambiguous_selector_is_checked
                 && rules.texts.ambiguous_hpas == AmbiguousHpas::All,
-            spare: Decision::default(),
+            spare: Vec::new(),
         };
         // The initial replicas of a target are no change, unless an action at t=0 sets them.
         lockstep.note_external_scales(&start, Time::ZERO, None);
@@ -242,7 +242,7 @@ impl<'a> HpaLockstep<'a> {
             let decision = match self.pending.iter().any(|it| self.event(*it).at <= due) {
                 true => self.interrupted(due, earlier, step, api),
                 false => {
-                    let mut decision = std::mem::take(&mut self.spare);
+                    let mut decision = self.spare.pop().unwrap_or_default();
                     self.simulation.sync_into(due, &mut decision).then_some(decision)
                 }
             };
@@ -613,7 +613,7 @@ fn free_run_with(
             };
             let derivation = std::mem::take(&mut decision.derivation);
             ticks.push(FreeTick::new(observation, derivation, target, simulated_replicas));
-            run.spare = decision;
+            run.spare.push(decision);
         }
         trace.extend(Stepped { now: predicted.step.until, api: predicted.api, ticks: traced });
     }

@@ -35,7 +35,7 @@ pub struct Cluster {
     /// The resource version of the scale that changed last.
     scale_version: u64,
     custom_metrics: CustomMetrics,
-    faults: Faults,
+    faults: Shared<Faults>,
     hpas: Hpas,
 }
 
@@ -99,7 +99,7 @@ impl Cluster {
                 let answer = SeriesAnswer { series, error };
                 self.custom_metrics.externals.insert(change.metric.clone(), answer);
             }
-            Change::Faults(faults) => self.faults = faults.clone(),
+            Change::Faults(faults) => self.faults = Shared::new(faults.clone()),
             // The controller reads no other namespace.
             Change::RestartController | Change::InNamespace { .. } => {}
         }

@@ -21,7 +21,7 @@ pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), Stri
 #[derive(Clone, Debug)]
 pub(super) struct Hpas {
     generations: bool,
-    stored: BTreeMap<Arc<str>, Hpa>,
+    stored: BTreeMap<Arc<str>, Box<Hpa>>,
     /// Labels and annotations by HPA. The controller ignores them, but receives an event when they
     /// change.
     metadata: Shared<BTreeMap<Arc<str>, Value>>,
@@ -52,11 +52,11 @@ impl Hpas {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Hpa> {
-        self.stored.get(name)
+        self.stored.get(name).map(|hpa| &**hpa)
     }
 
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Hpa> {
-        self.stored.get_mut(name)
+        self.stored.get_mut(name).map(|hpa| &mut **hpa)
     }
 
     /// The labels and annotations of an HPA.
@@ -65,7 +65,7 @@ impl Hpas {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Hpa> {
-        self.stored.values()
+        self.stored.values().map(|hpa| &**hpa)
     }
 
     /// Creates an HPA. The generation and the status in the manifest are ignored, as by the API
@@ -93,7 +93,7 @@ impl Hpas {
         };
         let outcome = stored(&hpa);
         self.metadata.insert(name.clone(), editable(manifest));
-        self.stored.insert(name, hpa);
+        self.stored.insert(name, Box::new(hpa));
         outcome
     }
 

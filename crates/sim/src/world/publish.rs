@@ -18,6 +18,7 @@ use super::pods::{SimPod, Status};
 use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
 use super::usage::{Hidden, Usage, own_sampled_at, sampled_at, without};
 use kube_autoscaler_models::api::ContainerMetrics;
+use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{Action, QueryError, Sampling, Scenario, TimelineEvent};
 
@@ -34,7 +35,7 @@ pub(super) struct Publisher {
     samples: PublishedSamples,
     other_samples: OtherSamples,
     custom: PublishedCustom,
-    faults: Faults,
+    faults: Shared<Faults>,
 }
 
 /// The published state of a target.
@@ -200,7 +201,7 @@ impl Publisher {
             samples: PublishedSamples::new(scenario),
             other_samples: OtherSamples::default(),
             custom: PublishedCustom::default(),
-            faults: Faults::default(),
+            faults: Shared::default(),
         }
     }
 
@@ -425,8 +426,8 @@ impl Publisher {
 
     fn publish_faults(&mut self, simulation: &WorldSimulation, changes: &mut Vec<Change>) {
         let faults = faults(simulation);
-        if faults != self.faults {
-            self.faults = faults.clone();
+        if faults != *self.faults {
+            self.faults = Shared::new(faults.clone());
             changes.push(Change::Faults(faults));
         }
     }

@@ -383,7 +383,9 @@ impl WorldSimulation {
 
     /// The workload's controller replaces all pods that have ended so far.
     fn replace_ended_pods(&mut self) {
-        self.pods.values_mut().for_each(|pod| pod.keeps_place = false);
+        if self.pods.values().any(|pod| pod.keeps_place) {
+            self.pods.values_mut().for_each(|pod| pod.keeps_place = false);
+        }
     }
 
     /// Ends the containers of pods permanently.

@@ -20,7 +20,7 @@ pub(super) struct Usage {
     containers: Arc<[UsedContainer]>,
     resources: Vec<Readings>,
     classes: Vec<Class>,
-    index: Shared<BTreeMap<ClassKey, usize>>,
+    index: Shared<BTreeMap<Arc<ClassKey>, usize>>,
     /// Incremented whenever a reading changes.
     pub version: u64,
     /// True if a share of a load was larger than the limit of a pod.
@@ -86,7 +86,7 @@ pub(super) enum Hidden {
 
 #[derive(Clone, Debug)]
 struct Class {
-    key: ClassKey,
+    key: Arc<ClassKey>,
     /// The version of the readings with which `inputs` was last compared.
     version: u64,
     inputs: Vec<Reading>,
@@ -181,7 +181,7 @@ impl Usage {
         if let Some(&class) = self.index.get(&key) {
             return class;
         }
-        let class = self.classes.len();
+        let (key, class) = (Arc::new(key), self.classes.len());
         self.index.insert(key.clone(), class);
         let containers = Arc::new([]);
         self.classes.push(Class { key, version: u64::MAX, inputs: Vec::new(), containers });

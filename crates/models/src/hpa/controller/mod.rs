@@ -21,6 +21,7 @@ use crate::derivation::Branch;
 use crate::flags::{FeatureGates, Flags, Gate};
 use crate::observation::ControllerAction;
 use crate::rules::{FirstReconcile, Rules};
+use crate::shared::Shared;
 use crate::time::{Span, Time};
 
 /// The minimum time that the workers of a new controller wait for its caches: client-go checks
@@ -32,14 +33,14 @@ pub(crate) const CACHE_SYNC_POLL: Span = Span::from_millis(100);
 /// The controller with its state. Keys are upstream's: `namespace/name`.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    config: ControllerConfig,
+    config: Shared<ControllerConfig>,
     pub(crate) queue: WorkQueue,
     pub(crate) resync: Resync,
     /// The time up to which resyncs were processed.
     pub(crate) resynced: Time,
     /// The time up to which resyncs were counted.
     resyncs_counted: Time,
-    memory: BTreeMap<Arc<str>, Memory>,
+    memory: BTreeMap<Arc<str>, Box<Memory>>,
     pub(crate) selectors: HpaSelectorStore,
     /// Blocked reconciles, each with its own worker.
     pub blocked: Vec<BlockedReconcile>,
@@ -53,8 +54,10 @@ impl Controller {
     /// resync of its informer at t=0 would be due, so that resyncs and reconciles do not coincide.
     #[must_use]
     pub fn new(rules: Rules, flags: Flags, gates: FeatureGates) -> Controller {
+        let (wall_clock, all_metrics) = (false, false);
+        let config = ControllerConfig { rules, flags, gates, wall_clock, all_metrics };
         Controller {
-            config: ControllerConfig { rules, flags, gates, wall_clock: false, all_metrics: false },
+            config: Shared::new(config),
             queue: WorkQueue::new(rules.queue.waiting_is_sorted),
             resync: Resync::running(flags.sync_period),
             resynced: Time::ZERO,
@@ -120,7 +123,7 @@ impl Controller {
     /// Upstream: horizontal.go, Run
     pub fn restarted(&mut self, hpas: &[Arc<str>], now: Time) {
         let config = self.config.clone();
-        let ControllerConfig { rules, flags, gates, .. } = config.clone();
+        let ControllerConfig { rules, flags, gates, .. } = *config;
         *self = Controller::new(rules, flags, gates);
         self.config = config;
         let workers_start = now + CACHE_SYNC_POLL;
