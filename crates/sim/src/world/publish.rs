@@ -31,7 +31,7 @@ pub(super) struct Publisher {
     /// The targets; the first one is the workload.
     targets: Vec<PublishedTarget>,
     /// The published pods, by ordinal.
-    pods: BTreeMap<u32, PublishedPod>,
+    pods: Shared<BTreeMap<u32, PublishedPod>>,
     samples: PublishedSamples,
     other_samples: OtherSamples,
     custom: PublishedCustom,
@@ -46,11 +46,10 @@ struct PublishedTarget {
     status_replicas: Option<i32>,
 }
 
-/// The published state of a pod.
+/// The published state of a pod, and the source of its samples.
 #[derive(Clone, Debug, Default)]
 struct PublishedPod {
     status: Option<Status>,
-    sample: Option<PublishedSample>,
     /// The class of the pod's usage; None: the pod has no entry.
     class: Option<usize>,
     /// The containers and resources without usage.
@@ -68,6 +67,8 @@ struct PublishedSample {
 /// The published state of all samples, and their sources.
 #[derive(Clone, Debug)]
 struct PublishedSamples {
+    /// The samples, by ordinal of the pod.
+    list: Vec<(u32, PublishedSample)>,
     /// The common timestamp.
     timestamp: Option<Time>,
     /// The number of samples with the common timestamp.
@@ -88,6 +89,7 @@ impl PublishedSamples {
     fn new(scenario: &Scenario) -> PublishedSamples {
         let late = |event: &TimelineEvent| matches!(event.action, Action::MetricsLate(_));
         PublishedSamples {
+            list: Vec::new(),
             timestamp: None,
             following: 0,
             version: 0,
@@ -125,15 +127,17 @@ impl PublishedSamples {
         pods
     }
 
-    /// Publishes a pod's sample if it differs from the published one.
+    /// Publishes a pod's sample if it differs from the published one. `place`: that of the sample
+    /// in the list. Returns the place of the next pod.
     fn publish(
         &mut self,
         query: &Query<'_>,
         ordinal: u32,
         pod: &SimPod,
-        published: &mut PublishedPod,
+        published: &PublishedPod,
+        place: usize,
         change: &mut PodMetricsChange,
-    ) {
+    ) -> usize {
         let sample = match query.is_empty {
             true => None,
             false => {
@@ -143,7 +147,8 @@ impl PublishedSamples {
                 new_sample(query, lag, pod, published, usage)
             }
         };
-        let same = match (&published.sample, &sample) {
+        let old = self.list.get(place).filter(|(of, _)| *of == ordinal).map(|(_, old)| old);
+        let same = match (old, &sample) {
             (None, None) => true,
             (Some(old), Some(new)) => {
                 old.timestamp == new.timestamp
@@ -161,17 +166,36 @@ impl PublishedSamples {
                 None => change.delete.push(pod.name.clone()),
             }
         }
-        self.count(sample.as_ref(), published.sample.as_ref());
-        published.sample = sample;
-    }
-
-    /// Updates the number of samples with the common timestamp when `new` replaces `old`.
-    fn count(&mut self, new: Option<&PublishedSample>, old: Option<&PublishedSample>) {
         let follows = |sample: Option<&PublishedSample>| {
             usize::from(sample.is_some_and(|sample| sample.timestamp.is_none()))
         };
-        self.following += follows(new);
-        self.following -= follows(old);
+        self.following = self.following + follows(sample.as_ref()) - follows(old);
+        match (old.is_some(), sample) {
+            (true, Some(sample)) => self.list[place].1 = sample,
+            (false, Some(sample)) => self.list.insert(place, (ordinal, sample)),
+            (true, None) => {
+                self.list.remove(place);
+                return place;
+            }
+            (false, None) => return place,
+        }
+        place + 1
+    }
+
+    /// The place of a pod's sample in the list.
+    fn place(&self, ordinal: u32) -> usize {
+        self.list.partition_point(|(of, _)| *of < ordinal)
+    }
+
+    /// Forgets the sample of a pod. Returns false if there is none.
+    fn forget(&mut self, ordinal: u32) -> bool {
+        let place = self.place(ordinal);
+        let Some((_, sample)) = self.list.get(place).filter(|(of, _)| *of == ordinal) else {
+            return false;
+        };
+        self.following -= usize::from(sample.timestamp.is_none());
+        self.list.remove(place);
+        true
     }
 }
 
@@ -197,7 +221,7 @@ impl Publisher {
         Publisher {
             started: false,
             targets: scenario.targets().map(|it| target(it.group_resource())).collect(),
-            pods: BTreeMap::new(),
+            pods: Shared::default(),
             samples: PublishedSamples::new(scenario),
             other_samples: OtherSamples::default(),
             custom: PublishedCustom::default(),
@@ -207,9 +231,7 @@ impl Publisher {
 
     /// Forgets the sample of a pod, so that it is published again.
     pub(super) fn forget_sample(&mut self, ordinal: u32) {
-        if let Some(pod) = self.pods.get_mut(&ordinal) {
-            self.samples.count(None, pod.sample.take().as_ref());
-        }
+        self.samples.forget(ordinal);
     }
 
     /// Returns all changes, for a reconcile at `at`. `touched` lists everything that may have
@@ -301,8 +323,8 @@ impl Publisher {
         let mut names = RemovedNames::default();
         for Removed { ordinal, name, is_replaced } in removed {
             let Some(pod) = self.pods.remove(ordinal) else { continue };
-            self.samples.count(None, pod.sample.as_ref());
-            names.samples.extend((pod.sample.is_some() && !is_replaced).then(|| name.clone()));
+            let had_sample = self.samples.forget(*ordinal);
+            names.samples.extend((had_sample && !is_replaced).then(|| name.clone()));
             names.pods.extend(pod.status.map(|_| name.clone()));
         }
         names
@@ -370,15 +392,19 @@ impl Publisher {
         self.samples.version = self.samples.usage.version;
         if everything {
             // Each pod has been touched since its creation, and both lists are sorted.
-            for ((ordinal, pod), published) in simulation.pods.iter().zip(&mut self.pods) {
+            let mut place = 0;
+            for ((ordinal, pod), published) in simulation.pods.iter().zip(self.pods.iter()) {
                 debug_assert_eq!(ordinal, published.0);
-                self.samples.publish(query, *ordinal, pod, published.1, &mut change);
+                let published = published.1;
+                place = self.samples.publish(query, *ordinal, pod, published, place, &mut change);
             }
         } else {
             for ordinal in touched.pods.iter().chain(&aged).chain(&own) {
-                if let Some(pod) = simulation.pods.get(ordinal) {
-                    let published = self.pods.entry(*ordinal).or_default();
-                    self.samples.publish(query, *ordinal, pod, published, &mut change);
+                if let (Some(pod), Some(published)) =
+                    (simulation.pods.get(ordinal), self.pods.get(ordinal))
+                {
+                    let place = self.samples.place(*ordinal);
+                    self.samples.publish(query, *ordinal, pod, published, place, &mut change);
                 }
             }
         }
