@@ -176,7 +176,10 @@ impl MeasureArgs {
 #[serde(rename_all = "camelCase")]
 struct Line<'t> {
     namespace: &'t str,
+    /// The first HPA.
     hpa: &'t str,
+    /// All HPAs of the target.
+    hpas: Vec<&'t str>,
     release: &'t str,
     #[serde(flatten)]
     tuned: &'t Tuned,
@@ -190,10 +193,16 @@ struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    fn new(subject: &Subject<'t>, tuned: &'t Tuned, confirmed: &'t Confirmed) -> Line<'t> {
+    fn new(
+        scenario: &'t Scenario,
+        release: &'t str,
+        tuned: &'t Tuned,
+        confirmed: &'t Confirmed,
+    ) -> Line<'t> {
         let (confirmed, not_confirmed) = confirmed.as_json();
-        let Subject { namespace, hpa, release } = *subject;
-        Line { namespace, hpa, release, tuned, confirmed, not_confirmed }
+        let hpas: Vec<&str> = scenario.hpas.iter().map(|hpa| &*hpa.name).collect();
+        let (namespace, hpa) = (&*scenario.namespace, hpas.first().copied().unwrap_or_default());
+        Line { namespace, hpa, hpas, release, tuned, confirmed, not_confirmed }
     }
 }
 
@@ -321,7 +330,8 @@ fn tune_one(
             }
         }
         Format::Json => {
-            unless_closed(json::line(&mut io::stdout(), &Line::new(&subject, &tuned, &confirmed)))?;
+            let line = Line::new(scenario, &release, &tuned, &confirmed);
+            unless_closed(json::line(&mut io::stdout(), &line))?;
         }
     }
     let notes: BTreeSet<String> =
