@@ -178,7 +178,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     print(&changes, args)?;
     if let Some(mut page) = page {
         let drawn = found.iter().map(|(scenario, it)| ScenarioChange::hpa(scenario, between, it));
-        page.write_all(html::changes(between, drawn, same, &skipped).as_bytes())?;
+        page.write_all(html::changes(between, drawn, same, &skipped, None).as_bytes())?;
     }
     Ok(code(changes.unexplained() > 0, unknown, found.len() + same))
 }

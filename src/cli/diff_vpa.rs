@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, from: VpaRelease) -> anyhow::Result<u8> {
     let changes = Changes { between, changed: changed.collect(), same, skipped: &skipped };
     if let Some(file) = &mut page {
         let drawn = found.iter().map(|(scenario, it)| ScenarioChange::vpa(scenario, between, it));
-        file.write_all(html::changes(between, drawn, same, &skipped).as_bytes())?;
+        file.write_all(html::changes(between, drawn, same, &skipped, None).as_bytes())?;
     }
     print(&changes, args)?;
     Ok(code(changes.unexplained() > 0, unknown, found.len() + same))

@@ -27,7 +27,9 @@ use kube_lockstep_report::html::{self, ScenarioChange};
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_scenario::{Scenario, tree_to_yaml};
 use kube_lockstep_sim::run::Verdict;
-use kube_lockstep_upgrade::{Effect, Format, Group, Report, Searched, Subject, Upgrade};
+use kube_lockstep_upgrade::{
+    Confirmation, Effect, Format, Group, Report, Searched, Subject, Upgrade,
+};
 
 const HELP: &str = "\
 Exit codes:
@@ -207,7 +209,8 @@ impl Args {
             Ok(upstream) => upstream,
             Err(why) => {
                 let text = format!("Not confirmed by upstream controllers: {why}");
-                groups.iter_mut().for_each(|group| group.confirmed = Some(text.clone()));
+                let confirmation = Confirmation { is_confirmed: false, text };
+                groups.iter_mut().for_each(|it| it.confirmed = Some(confirmation.clone()));
                 return true;
             }
         };
@@ -227,16 +230,17 @@ impl Args {
                     }
                 }
             });
-            group.confirmed = Some(match differing {
+            is_confirmed &= !matches!(differing, Some((_, _, true)));
+            let text = match &differing {
                 None => format!(
                     "Confirmed: the upstream controllers of {} and {} do what the model predicts.",
                     self.from, self.to
                 ),
-                Some((release, why, is_divergence)) => {
-                    is_confirmed &= !is_divergence;
+                Some((release, why, _)) => {
                     format!("Not confirmed by the upstream controller of {release}: {why}")
                 }
-            });
+            };
+            group.confirmed = Some(Confirmation { is_confirmed: differing.is_none(), text });
         }
         is_confirmed
     }
@@ -320,7 +324,7 @@ fn html_page(report: &Report<'_>) -> String {
     let refused = report.subjects.iter().filter(|it| it.searched.is_none());
     let skipped: Vec<(String, String)> =
         refused.map(|it| (it.names.join(", "), it.notes.join("; "))).collect();
-    html::changes(between, drawn, same.count(), &skipped)
+    html::changes(between, drawn, same.count(), &skipped, Some(&report.overview()))
 }
 
 /// Writes the scenarios of the examples to a folder.

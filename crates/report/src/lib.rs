@@ -29,6 +29,7 @@ mod measurement;
 mod metric;
 mod missing;
 pub mod outcome;
+pub mod overview;
 pub mod places;
 mod plot;
 pub mod prediction;

@@ -4,7 +4,7 @@
 mod report;
 mod search;
 
-pub use report::{Format, Group, Report, Subject};
+pub use report::{Confirmation, Format, Group, Report, Subject};
 pub use search::{Difference, Effect, Example, Progress, Searched, Upgrade};
 
 #[cfg(test)]

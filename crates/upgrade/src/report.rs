@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::search::{Difference, Effect, Example, Searched, Upgrade};
 use kube_autoscaler_models::rules::Change;
 use kube_lockstep_manifests::field::value_text;
+use kube_lockstep_report::overview::{Overview, OverviewItem};
 use kube_lockstep_report::style::{DIM, STRONG, paint};
 use kube_lockstep_report::{counted, json, markdown, thousands, wrapped};
 
@@ -48,8 +49,17 @@ pub struct Group {
     pub difference: Difference,
     /// The smallest scenario that shows it.
     pub example: Option<Example>,
-    /// Whether the upstream controllers do what the model predicts for the example: a sentence.
-    pub confirmed: Option<String>,
+    /// The result of the example on the upstream controllers. None: it was not run.
+    pub confirmed: Option<Confirmation>,
+}
+
+/// The result of an example on the upstream controllers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Confirmation {
+    /// True if both controllers do what the model predicts.
+    pub is_confirmed: bool,
+    /// The result as a sentence.
+    pub text: String,
 }
 
 /// The result for all HPAs.
@@ -284,6 +294,30 @@ impl Report<'_> {
         notes
     }
 
+    /// The summary, and the changes with the HPAs that they affect, for a page.
+    #[must_use]
+    pub fn overview(&self) -> Overview {
+        let mut paragraphs = vec![format!("{}.", self.headline()), self.searched()];
+        let note = |(note, names): (String, Vec<&str>)| format!("{}: {note}", names.join(", "));
+        paragraphs.extend(self.notes().into_iter().map(note));
+        let invalid =
+            self.invalid.iter().map(|problem| format!("Invalid, and left out: {problem}"));
+        paragraphs.extend(invalid);
+        let item = |group: &Group| {
+            let confirmed = group.confirmed.as_ref().map(|it| it.text.clone());
+            let example = group.example_text(self.subjects);
+            OverviewItem {
+                title: format!("{}: {}", group.change.since, group.change.what),
+                link: group.change.link.to_owned(),
+                about: group.effect.title().to_owned(),
+                lines: [Some(group.who()), example, confirmed].into_iter().flatten().collect(),
+            }
+        };
+        let mut groups: Vec<&Group> = self.groups.iter().collect();
+        groups.sort_by(|one, other| other.effect.cmp(&one.effect));
+        Overview { paragraphs, items: groups.into_iter().map(item).collect() }
+    }
+
     /// The whole result as a document.
     #[must_use]
     pub fn document(&self, format: Format) -> String {
@@ -328,7 +362,8 @@ impl Report<'_> {
     fn add_group(&self, out: &mut String, group: &Group, format: Format) {
         let Group { change, confirmed, .. } = group;
         let example = group.example_text(self.subjects);
-        let texts = [Some(group.who()), example, confirmed.clone()].into_iter().flatten();
+        let confirmed = confirmed.as_ref().map(|it| it.text.clone());
+        let texts = [Some(group.who()), example, confirmed].into_iter().flatten();
         match format {
             Format::Text(columns) => {
                 *out += &wrapped(&format!("  {}  ", change.since), change.what, columns);
@@ -442,12 +477,16 @@ struct GroupLine<'g> {
     #[serde(skip_serializing_if = "Option::is_none")]
     scenario: Option<&'g Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    confirmed: Option<&'g str>,
+    confirmed: Option<bool>,
+    /// The reason if it is not confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_confirmed: Option<&'g str>,
 }
 
 impl<'g> GroupLine<'g> {
     fn new(group: &'g Group, report: &Report<'_>) -> GroupLine<'g> {
         let Change { since, what, link, .. } = group.change;
+        let confirmed = group.confirmed.as_ref();
         GroupLine {
             since: since.to_string(),
             what,
@@ -456,7 +495,8 @@ impl<'g> GroupLine<'g> {
             hpas: &group.affected,
             example: group.example_text(report.subjects),
             scenario: group.example.as_ref().map(|example| &example.tree),
-            confirmed: group.confirmed.as_deref(),
+            confirmed: confirmed.map(|it| it.is_confirmed),
+            not_confirmed: confirmed.filter(|it| !it.is_confirmed).map(|it| &*it.text),
         }
     }
 }

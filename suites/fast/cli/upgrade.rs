@@ -63,6 +63,9 @@ fn hpas_are_grouped_by_the_changes_that_affect_them() {
     assert!(shown.contains("The first reconcile at another time\n  1.37  a new HPA"), "{shown}");
     let page = fs::read_to_string(page).expect("a page");
     assert!(page.contains("two tolerance bounds") && page.contains("<svg"), "no chart");
+    for expected in ["1 of 1 HPA can have other replicas", "1 HPA: front", "(Other replicas)"] {
+        assert!(page.contains(expected), "{expected}");
+    }
     // The saved scenarios are valid.
     let run = kube_lockstep(&["run", "--engine", "model", text(&saved)]).assert();
     assert!(run.get_output().status.success(), "{}", stderr(&run));

@@ -30,8 +30,11 @@ use section::Section;
 use sections::Sections;
 use share::Share;
 
+use maud::{Markup, html};
+
 use super::change::Between;
 use super::front::FrontChart;
+use super::overview::Overview;
 use super::prediction::Predicted;
 use super::presentation::Detail;
 pub use super::presentation::recommender::{Decision, decisions};
@@ -152,13 +155,15 @@ pub fn front_chart(chart: &FrontChart) -> String {
 }
 
 /// A page for the changes between two releases. `same` is the number of scenarios that did not
-/// change; `skipped` are the ids of those that were not compared, with the reasons.
+/// change; `skipped` are the ids of those that were not compared, with the reasons. `summary` is
+/// shown above them.
 #[must_use]
 pub fn changes<'a, R: Display>(
     between: Between<R>,
     changes: impl ExactSizeIterator<Item = ScenarioChange<'a>>,
     same: usize,
     skipped: &[(String, String)],
+    summary: Option<&Overview>,
 ) -> String {
     let share = Share::for_page(changes.len());
     let sections = changes.map(|change| share.fit(|detail| Section::from_change(&change, detail)));
@@ -171,9 +176,22 @@ pub fn changes<'a, R: Display>(
         title: "Changes between releases",
         subject,
         notes: &notes,
-        overview: None,
+        overview: summary.map(overview),
         noun: "scenario",
         sections,
         values: None,
     })
+}
+
+/// The summary of a page.
+fn overview(Overview { paragraphs, items }: &Overview) -> Markup {
+    html! {
+        section.over {
+            @for text in paragraphs { p { (text) } }
+            @for item in items {
+                h3 { a href=(item.link) { (item.title) } " (" (item.about) ")" }
+                @for line in &item.lines { p { (line) } }
+            }
+        }
+    }
 }
