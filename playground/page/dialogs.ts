@@ -115,12 +115,12 @@ export function findSettings({ search, apply, cancel }: TuneEvents): void {
   const status = make("p", {});
   status.setAttribute("role", "status");
   const found = make("div", {});
-  const use = button("Use the best settings", () => undefined);
+  const use = button("Use the best setting", () => undefined);
   use.hidden = true;
   const start = button("Search", () => void run());
   const run = async (): Promise<void> => {
     status.className = "hint";
-    status.textContent = "Searching. The page shows the scenario as before meanwhile.";
+    status.textContent = "Searching…";
     start.disabled = true;
     use.hidden = true;
     found.replaceChildren();
@@ -143,9 +143,9 @@ export function findSettings({ search, apply, cancel }: TuneEvents): void {
   dialog.addEventListener("close", cancel, { once: true });
   open(
     "Find better settings",
-    make("p", {}, "The search varies the targets, the limits and the behavior of the HPA, and predicts each setting under the load of the scenario. It looks for the fewest pod-hours that meet the objective."),
+    make("p", {}, "The search varies the targets, the limits and the behavior of the HPA, and predicts each setting under the load of the scenario. It looks for the setting with the fewest pod-hours that meets the objective."),
     make("div", { className: "actions" }, make("label", {}, "Objective", objective), start, use),
-    make("p", { className: "hint" }, "Bounds, separated by commas: missing<=0.1, above<=5m, peak<=20, changes<=10; <=+0 means: no more than with the current settings."),
+    make("p", { className: "hint" }, "Bounds, separated by commas: missing<=0.1, above<=5m, peak<=20, changes<=10; <=+0 means: not more than with the current setting."),
     status,
     found,
   );

@@ -395,7 +395,7 @@ class Page {
     });
   }
 
-  /** Searches in a worker of its own, so that predictions need not wait. */
+  /** Searches in a separate worker, so that predictions do not wait for it. */
   private findSettings(): void {
     dialogs.findSettings({
       search: (objective) => this.searching.tune(this.subject, objective, MOST_SETTINGS),

@@ -221,12 +221,12 @@ export class Model {
     return this.ask("trace", { method: "trace", ...subject });
   }
 
-  /** Replaces an earlier search, which ends at once. */
+  /** Replaces an earlier search that is still waiting or has run for longer than `PATIENCE_MS`. */
   tune(subject: Subject, objective: string, settings: number): Promise<Tuned> {
     return this.latest("tune", { method: "tune", ...subject, objective, settings });
   }
 
-  /** Ends what runs; its answer never comes. */
+  /** Stops all requests, running and waiting. Their promises are rejected with `Superseded`. */
   cancel(): void {
     const pending = [...(this.running ? [this.running] : []), ...this.waiting];
     this.waiting = [];

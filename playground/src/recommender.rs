@@ -33,7 +33,7 @@ pub(crate) fn respond(
     match request {
         Request::Explain { tick, .. } => explanation(scenario, release, *tick),
         Request::Tune { .. } => {
-            Err(Refused::new("the search is for settings of HPAs, not of VPAs"))
+            Err(Refused::new("only settings of HPAs can be searched, not settings of VPAs"))
         }
         Request::Csv(_) => {
             let run = predicted_recommender_run(scenario, release);

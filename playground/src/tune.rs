@@ -51,7 +51,7 @@ pub(crate) fn tuned(
 mod tests {
     use serde_json::{Value, json};
 
-    /// The template, with a load that its settings follow badly.
+    /// Searches better settings for the scenario template.
     fn ask(objective: &str) -> Value {
         let text = include_str!("../../src/cli/init/template.yaml");
         let request = json!({
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_setting_is_that_of_the_command() {
+    fn the_best_setting_has_fewer_pod_hours_than_the_current_one() {
         let answer = ask("");
         assert_eq!(answer["isMet"], true, "{answer}");
         let settings = answer["settings"].as_array().expect("a list");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_objective_can_be_wrong_or_out_of_reach() {
+    fn an_objective_can_be_invalid_or_unmet() {
         let wrong = ask("mising<=3");
         let what = wrong["problems"][0]["what"].as_str().expect("a problem");
         assert!(what.contains("there is no figure `mising`"), "{what}");

@@ -28,7 +28,7 @@ const HELP: &str = "\
 Exit codes:
   0    all expectations are met, with all choices
   1    an expectation is not met with some choices
-  2    an invalid command line or scenario, or a scenario without `search`
+  2    an invalid command line or scenario, or no scenario has `search`
   3    no result: there are too many states, or upstream leaves an outcome to chance; or an output
        can't be written
   4    nothing to search: no scenarios
@@ -150,8 +150,8 @@ fn check_one(
             file.write_all(to_yaml(&found.scenario, None).as_bytes())?;
         }
         (None, Some(_)) => {
-            let what = "--output: nothing is written, because there is no counterexample; a file \
-                        of an earlier search stays as it is";
+            let what = "--output: no counterexample was found, so nothing is written; an existing \
+                        file is not changed";
             tell(&note_text(what, columns()));
         }
         (_, None) => {}
@@ -212,7 +212,7 @@ fn text(checked: &Checked, args: &Args) -> String {
         "",
         &match outcome {
             Outcome::Counterexample if *reached == Time::ZERO => {
-                "it is not met at the start, so no choice was tried".to_owned()
+                "the expectation is not met at the start, so no choices were tried".to_owned()
             }
             Outcome::Counterexample => format!("searched: all choices before t={reached}"),
             Outcome::Holds => {

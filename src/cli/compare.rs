@@ -46,8 +46,8 @@ const FILENAME_HELP: &str = "\
 Manifests of HPAs and their targets: files, folders, or `-` for standard input; as for `kubectl \
 apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored";
 const UNTIL_HELP: &str = "\
-The end of the prediction [default: that of a recorded load; otherwise 10 minutes after the last \
-change of a load of any setting]";
+The end of the prediction [default: the end of the recorded loads, or 10 minutes after the last \
+change of another load of any setting if that is later]";
 
 /// The name of the setting that the manifests or the scenario have.
 const CURRENT: &str = "current";
@@ -78,9 +78,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Also predict with multiples of the load, of all metrics or of one, and show at which of them
-    /// each limit applies: 1,2,4, 0.5..4:0.5 or cpu=1,1.5,2. At other factors than 1, values are
-    /// rounded
+    /// Predict each setting with its load multiplied by these factors, and show at which factors
+    /// each limit applies: 1,2,4 or 0.5..4:0.5; for one metric, cpu=1,1.5,2. With factors other
+    /// than 1, values are rounded
     #[arg(long, value_name = "[METRIC=]FACTORS")]
     load_factors: Option<LoadFactors>,
     #[command(flatten)]
@@ -337,8 +337,8 @@ fn with_load_factor(
     scenario::load_factor::with_load_factor(scenario, factor, metric).map(Arc::new).ok_or_else(
         || {
             let what = match metric {
-                Some(metric) => format!("--load-factors: no load of the metric `{metric}`"),
-                None => "--load-factors: no load of a metric".to_owned(),
+                Some(metric) => format!("--load-factors: the metric `{metric}` has no load"),
+                None => "--load-factors: no metric has a load".to_owned(),
             };
             Failure::usage(format!("{}: {what}", scenario.path))
         },

@@ -50,13 +50,15 @@ Loads:
                                  series), LABEL=VALUE
   cpu=total:noise(10%,VALUE)     any of these values with random noise of up to 10%; before VALUE:
                                  seed=N, every=15s (how long a difference lasts)
-  cpu=total:2 * csv(FILE)        twice a value; also sums, such as csv(A) + csv(B), and
-                                 csv(A) + steps(0s:0,10m:1) * csv(B), where B arrives after 10
-                                 minutes; shift(1h,VALUE): an hour later, or with -1h earlier;
-                                 repeat(24h,VALUE): the first 24 hours again and again
-  cpu=total:backlog(VALUE)       load above the cpu limits is not lost, but done later
-  queue=backlog(perPod=5,VALUE)  the length of a queue: VALUE is what arrives per second, and each
-                                 ready pod takes 5 per second from it; initial=100: 100 at the start
+  cpu=total:2 * csv(FILE)        twice a load; the factor can be a load as well
+  cpu=total:csv(A) + csv(B)      the sum of two loads. To add B after 10 minutes:
+                                 csv(A) + steps(0s:0,10m:1) * csv(B)
+  cpu=total:shift(1h,VALUE)      the load one hour later; with -1h, one hour earlier
+  cpu=total:repeat(24h,VALUE)    the first 24 hours of the load, repeated
+  cpu=total:backlog(VALUE)       load above the cpu limits is not lost, but processed later
+  queue=backlog(perPod=5,VALUE)  the length of a queue: VALUE items arrive per second, and each
+                                 ready pod processes 5 per second. Before VALUE: initial=100,
+                                 the length at the start
   cpu/app=300m                   the usage of one container of each pod
   requests_per_second=120        a metric of type Pods, Object or External, by its name
   'queue{queue=orders}=30'       the series with these labels

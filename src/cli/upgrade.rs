@@ -36,7 +36,7 @@ Exit codes:
   0    no HPA can have other replicas, apart from the time of the first reconcile
   1    an HPA can have other replicas, one release rejects it, or upstream's controllers do not
        confirm an example
-  2    an invalid command line or manifest
+  2    an invalid command line, or no valid HPA
   3    an output can't be written
   130  interrupted (Ctrl-C); the result is that of the HPAs so far";
 

@@ -129,7 +129,7 @@ impl<'a> HpaWithTarget<'a> {
         self.hpa.hpa.min_replicas < self.hpa.hpa.max_replicas
     }
 
-    /// Returns true if the HPA can have fewer replicas than at another time.
+    /// Returns true if the HPA can scale down.
     pub(crate) fn can_scale_down(&self) -> bool {
         let hpa = &self.hpa.hpa;
         let rules = hpa.behavior.as_ref().and_then(|it| it.scale_down.as_ref());

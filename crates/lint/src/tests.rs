@@ -202,7 +202,7 @@ fn replicas_in_a_manifest_reset_those_of_an_hpa() {
                 id,
                 Observed,
                 5,
-                "whose scale-ups are disabled, does not add the others again",
+                "can't restore them, because its scale-ups are disabled",
             ),
             case([with("  replicas: 0\n"), hpa("web", &cpu())]).finds(
                 id,
@@ -497,7 +497,7 @@ fn missing_requests_fail_utilizations() {
                 id,
                 Derived,
                 8,
-                "the pods of Deployment web request 0 of cpu, so HPA web can't scale",
+                "the cpu request of the pods of Deployment web is 0, so HPA web can't scale",
             ),
             case([sidecar.clone(), hpa("web", &cpu())]).finds(
                 id,

@@ -236,7 +236,7 @@ pub fn draft_with_settings(
     drafts
 }
 
-/// What is valid of manifests, and the problems of the others, which are left out.
+/// The valid part of the manifests, and the problems of the invalid manifests, which are left out.
 pub struct Valid<T> {
     pub valid: T,
     /// Each with its file and line.

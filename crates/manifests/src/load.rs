@@ -60,13 +60,15 @@ impl Load {
         if !self.subject.is_resource() {
             return per_pod.as_ref().map(|_| ()).ok_or_else(|| {
                 format!(
-                    "the backlog of {name} requires what each pod takes from the queue per second, \
-                     for example backlog(perPod=5,…)"
+                    "the backlog of {name} requires perPod=, the number of items that each pod \
+                     processes per second, for example backlog(perPod=5,…)"
                 )
             });
         }
         match (self.total, per_pod) {
-            (false, _) => Err(format!("a backlog is that of a total: {name}=total:backlog(…)")),
+            (false, _) => {
+                Err(format!("a backlog of {name} requires `total:`: {name}=total:backlog(…)"))
+            }
             (true, Some(_)) => Err(format!(
                 "perPod= is for queues: a pod uses at most the {name} limit of its containers"
             )),
@@ -74,7 +76,7 @@ impl Load {
         }
     }
 
-    /// Returns true if pods do later what exceeds their limits.
+    /// Returns true if the load is a backlog.
     pub(crate) fn is_backlog(&self) -> bool {
         matches!(self.shape, Shape::Backlog { .. })
     }
@@ -489,7 +491,7 @@ mod tests {
             let End { computed, recorded } = load.shape.end(&|_| Span::from_secs(60));
             (computed.map(Span::as_secs_f64), recorded.map(Span::as_secs_f64))
         };
-        assert_eq!(end("cpu=2 * csv(a.csv)"), (Some(600.0), Some(60.0)));
+        assert_eq!(end("cpu=2 * csv(a.csv)"), (None, Some(60.0)));
         assert_eq!(end("cpu=shift(1h,csv(a.csv))"), (None, Some(3660.0)));
         assert_eq!(end("cpu=shift(-40s,csv(a.csv))"), (None, Some(20.0)));
         assert_eq!(end("cpu=repeat(1h,csv(a.csv))"), (Some(7800.0), None));
@@ -576,8 +578,9 @@ mod tests {
             ("cpu=csv(a.csv) +", "a value is missing, before or after an operator"),
             ("cpu=csv(a.csv) + + 1", "a value is missing, before or after an operator"),
             ("cpu=total:()", "a value is missing"),
-            ("cpu=csv(a.csv) / 2", "`/` is not supported: multiply"),
+            ("cpu=csv(a.csv) / 2", "`/` is not supported; multiply"),
             ("cpu=2+3", "put spaces around + and -"),
+            ("cpu=1+csv(a.csv)", "put spaces around + and -"),
             ("cpu=2 -3", "put spaces around + and -"),
             ("cpu=-csv(a.csv)", "an operator is missing: -1 * csv(…)"),
             ("cpu=0.5csv(a.csv)", "an operator is missing: 0.5 * csv(…)"),
@@ -593,11 +596,11 @@ mod tests {
             ("cpu=2 * wave(1)", "wave(…) is unknown"),
             ("cpu=2 x csv(a.csv)", "an operator is missing, for example 2 * csv(…)"),
             ("cpu=noise(5%,noise(5%,1))", "can't have further noise"),
-            ("cpu=backlog(2)", "a backlog is that of a total: cpu=total:backlog(…)"),
+            ("cpu=backlog(2)", "a backlog of cpu requires `total:`: cpu=total:backlog(…)"),
             ("cpu=total:backlog(perPod=1,2)", "perPod= is for queues"),
-            ("queue=backlog(2)", "the backlog of queue requires what each pod takes"),
+            ("queue=backlog(2)", "the backlog of queue requires perPod="),
             ("queue=backlog(perPod=0,2)", "greater than 0"),
-            ("queue=backlog(perPod=5)", "the arriving work of the backlog is missing"),
+            ("queue=backlog(perPod=5)", "the value of the backlog is missing"),
             ("queue=2 * backlog(perPod=5,1)", "a backlog can't be part of another value"),
             ("queue=backlogs(perPod=5,1)", "did you mean backlog(…)?"),
         ] {

@@ -266,7 +266,7 @@ impl Invalid {
         }
     }
 
-    /// The problems, for those who leave the invalid manifests out.
+    /// The problems, for callers that leave out invalid manifests.
     pub(super) fn into_problems(self) -> Vec<Diagnostic> {
         self.problems.into_list()
     }

@@ -24,7 +24,8 @@ pub(super) const AFTER_THE_LAST_CHANGE: Span = Span::from_secs(600);
 const FORMS: &str = "a quantity such as 300m, a percentage of the request such as 60%, \
                      steps(0s:2,5m:8), ramp(0s:2,10m:8), sine(mean=4,amplitude=2,period=10m), \
                      csv(FILE), prometheus(FILE), openMetrics(FILE), noise(10%,VALUE), \
-                     shift(1h,VALUE), repeat(24h,VALUE) or backlog(VALUE), or sums and products";
+                     shift(1h,VALUE), repeat(24h,VALUE), backlog(VALUE), or a sum or product of \
+                     values";
 
 /// How deep values can be nested.
 const DEEPEST: usize = 16;
@@ -148,7 +149,10 @@ impl Shape {
             Shape::Sine { period, .. } => after(Span(period.0.saturating_mul(2))),
             Shape::Recorded(recorded) => End { computed: None, recorded: Some(length(recorded)) },
             Shape::Sum(_) | Shape::Modified(Modified { by: Modifier::Factor(_), .. }) => {
-                self.parts().into_iter().map(|part| part.end(length)).fold(End::default(), End::max)
+                // A constant part does not change, so it needs no time of its own.
+                let is_constant = |part: &&Shape| matches!(part, Shape::Constant(_));
+                let parts = self.parts().into_iter().filter(|part| !is_constant(part));
+                parts.map(|part| part.end(length)).fold(End::default(), End::max)
             }
             Shape::Backlog { arrivals, .. } => arrivals.end(length),
             Shape::Modified(Modified { by, of }) => match by {
@@ -445,7 +449,7 @@ fn backlog(text: &str) -> Result<Shape, String> {
         rest = value;
     }
     if rest.trim().is_empty() || rest.starts_with("perPod=") || rest.starts_with("initial=") {
-        return Err(format!("the arriving work of the backlog is missing, {EXAMPLE}"));
+        return Err(format!("the value of the backlog is missing, {EXAMPLE}"));
     }
     let arrivals = Box::new(sum(rest.trim(), DEEPEST)?);
     Ok(Shape::Backlog { arrivals, per_pod, initial })
@@ -538,7 +542,7 @@ fn single(text: &str, depth: usize) -> Result<Shape, String> {
     }
     if let Some((value, number)) = division(text) {
         return Err(format!(
-            "{value}/{number}: `/` is not supported: multiply, such as 0.5 * VALUE"
+            "{value}/{number}: `/` is not supported; multiply instead, for example 0.5 * VALUE"
         ));
     }
     let Some((name, arguments)) = text.split_once('(') else {
@@ -553,6 +557,9 @@ fn single(text: &str, depth: usize) -> Result<Shape, String> {
         return Err(format!("{text}: a `)` is missing at the end"));
     };
     if let Some((factor, form)) = factor_before(name) {
+        if factor.len() > 1 && factor.ends_with(['+', '-']) {
+            return Err(format!("{text}: put spaces around + and -"));
+        }
         let factor = if factor == "-" { "-1" } else { factor };
         return Err(format!("{text}: an operator is missing: {factor} * {form}(…)"));
     }
@@ -579,7 +586,7 @@ fn single(text: &str, depth: usize) -> Result<Shape, String> {
         }
         "backlog" => {
             let what =
-                "a backlog can't be part of another value: write backlog(…) around all of it";
+                "a backlog can't be part of another value: put the whole value in backlog(…)";
             Err(format!("{text}: {what}"))
         }
         _ => Err(match similar_form(name) {

@@ -344,9 +344,11 @@ impl<'a> Usage<'a> {
         let container = container.or(main.map(|it| &*it.name));
         let limit = self.pods.limit(resource, container);
         if limit.is_none() && load.is_backlog() {
-            let what =
-                format!("a backlog of {resource} requires a limit of the pods, which have none");
-            self.missing.push(Missing::load(what, format!("--load {resource}=total:8")));
+            let what = format!(
+                "a backlog of {resource} requires a {resource} limit, but the pods have none"
+            );
+            let without = format!("--load {resource}=total:8, a load without a backlog");
+            self.missing.push(Missing::load(what, without));
         }
         if let Some(limit) = &limit {
             let user = container.map_or("a pod".to_owned(), |name| format!("container {name}"));
@@ -592,7 +594,10 @@ impl<'a> Usage<'a> {
         let Some(Found { signal, total }) = self.find(metric, target, form) else { return };
         if matches!(signal, Signal::Backlog(_)) {
             let name = &metric.name;
-            let what = format!("{name} is a metric of type Pods, which can't be a queue");
+            let what = format!(
+                "{name} is a metric of type Pods; only metrics of type Object or External can be \
+                 queues"
+            );
             self.missing.push(Missing::load(what, form.replace("NAME", name)));
             return;
         }

@@ -1,4 +1,4 @@
-//! Values that copies share: for runs that are copied at each choice of a search.
+//! Copy-on-write values, which make the runs of a search cheap to copy.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -61,7 +61,8 @@ fn by_name<S: Serializer>(
     serializer.collect_map(JSON_NAMES.iter().zip(ranges))
 }
 
-/// A range of load factors, both included. None: the range goes on beyond the given factors.
+/// A range of load factors, both included. None: the range starts or ends outside the given
+/// factors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 struct Range {
     from: Option<LoadFactor>,
@@ -69,9 +70,10 @@ struct Range {
 }
 
 impl LimitsByLoad {
-    /// Finds the factors at which limits begin and cease to apply, to about one percent. `known`:
-    /// the limits at the given factors, at least two. `applied_at` predicts a further one; None: it
-    /// has no result. Between two neighbouring factors, at most one change of a limit is found.
+    /// Finds the factors at which limits start and stop applying, with a precision of about 1%.
+    /// `known`: the limits at the given factors, at least two. `applied_at` predicts the limits at
+    /// another factor; None: the prediction has no result. Between two neighbouring factors, at
+    /// most one change of a limit is found.
     pub fn new(
         setting: SettingName,
         release: String,
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_texts() {
+    fn ranges_are_shown_as_text() {
         let (limits, _) = limits(1500, 499);
         let texts = limits.ranges.map(|ranges| text(&ranges));
         let [minimum, maximum, up, down, window] = &texts;

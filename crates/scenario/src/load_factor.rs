@@ -13,7 +13,7 @@ use kube_autoscaler_models::quantity::{Format, Quantity};
 pub struct LoadFactor(i64);
 
 impl LoadFactor {
-    /// The load as it is.
+    /// The factor that leaves the load unchanged.
     pub const ONE: LoadFactor = LoadFactor(1000);
 
     /// A factor from thousandths, at least 0.001.
@@ -131,6 +131,11 @@ pub fn with_load_factor(
             continue;
         }
         has_metric = true;
+        // A backlog can't be part of another signal: the factor multiplies the arriving work.
+        let signal = match signal {
+            Signal::Backlog(backlog) => &mut *backlog.arrivals,
+            other => other,
+        };
         if factor != LoadFactor::ONE {
             let of = Box::new(std::mem::replace(signal, Signal::zero()));
             let by = Modifier::Factor(Box::new(Signal::Constant(quantity.clone())));
@@ -171,6 +176,15 @@ mod tests {
             let error = read(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_factor_multiplies_the_arriving_work_of_a_backlog() {
+        let text = WEB.replace("perPod: 500m", "load: {backlog: \"3\", initial: \"2\"}, limit: 1");
+        let varied = with_load_factor(&scenario(&text), LoadFactor::from_milli(2000), None);
+        let metrics = serde_json::to_value(&varied.expect("a metric").metrics).expect("JSON");
+        let expected = serde_json::json!({"backlog": {"factor": "2", "of": "3"}, "initial": "2"});
+        assert_eq!(metrics["resource"][0]["load"], expected);
     }
 
     #[test]

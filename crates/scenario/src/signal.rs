@@ -144,8 +144,8 @@ pub enum Modifier<S = Signal> {
     Noise(Noise),
 }
 
-/// Work that arrives, and that the ready pods do. As a load, the work is the load that exceeds the
-/// limits of the pods, and they do it later. As the value of a metric, it is the length of a queue.
+/// Work that arrives and that the ready pods process. As a load: the pods process the part above
+/// their limits later. As the value of a metric: the length of a queue.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backlog {
@@ -217,11 +217,11 @@ struct SignalShape {
     /// Signals that are added up. Where one of them has no sample, the sum has none.
     #[schemars(length(min = 2))]
     add: Option<Vec<Signal>>,
-    /// Work that is not done yet. With `load`: the load; what exceeds the `limit` of the ready pods
-    /// is done later. As the value of an object or external metric: what arrives in a queue per
-    /// second; the value is the length of the queue.
+    /// Work that waits for ready pods. In `load`: the load; the part above the `limit` of the ready
+    /// pods is processed later. As the value of an object or external metric: the number of items
+    /// that arrive in a queue per second; the value is the length of the queue.
     backlog: Option<Box<Signal>>,
-    /// With `backlog` as a value: what each ready pod takes from the queue per second.
+    /// With `backlog` as a value: the number of items that each ready pod processes per second.
     #[serde(default, with = "As::<Option<Amount>>")]
     #[schemars(with = "Option<As<Amount>>")]
     per_pod: Option<Quantity>,
@@ -229,13 +229,13 @@ struct SignalShape {
     #[serde(default, with = "As::<Option<Amount>>")]
     #[schemars(with = "Option<As<Amount>>")]
     initial: Option<Quantity>,
-    /// A number that multiplies the signal `of`, or a signal of numbers: {steps: …} that begins
-    /// with 0 adds a load later, and {points: …} from 1 to 2 is growth.
+    /// Multiplies the signal `of` by a number or by another signal. For example, {steps: …} that
+    /// starts with 0 adds a load later, and {points: …} from 1 to 2 doubles it gradually.
     factor: Option<Box<Signal>>,
-    /// The values of the signal `of` come later by this duration, or earlier if it is negative.
+    /// Moves the signal `of` later by this duration, or earlier if it is negative.
     #[serde(default, with = "As::<Option<SignedDuration>>")]
     shift: Option<Span>,
-    /// The first part of the signal `of`, of this length, repeats.
+    /// Repeats the first part of the signal `of`, with this length.
     #[serde(default, with = "As::<Option<PositiveDuration>>")]
     repeat: Option<Span>,
     /// Noise on the signal `of`: the largest difference, in percent of its value. All differences

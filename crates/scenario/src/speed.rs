@@ -226,8 +226,7 @@ impl Speed {
                 self.span(offset);
             }
             Signal::Sum(_) => {}
-            // A queue has the same length if its rates are higher. The backlog of a load needs no
-            // change: what matters is how long it takes.
+            // A queue keeps its length if all its rates are multiplied by the speed.
             Signal::Backlog(Backlog { arrivals, per_pod: Some(per_pod), .. }) => {
                 let factor = Quantity::from_milli(self.0.saturating_mul(1000), Format::DecimalSI);
                 let milli = per_pod.milli().saturating_mul(self.0);
@@ -235,6 +234,10 @@ impl Speed {
                 let of = std::mem::replace(arrivals, Box::new(Signal::zero()));
                 let by = Modifier::Factor(Box::new(Signal::Constant(factor)));
                 **arrivals = Signal::Modified(Modified { by, of });
+            }
+            // The initial work takes less time, as all durations do. The load does not change.
+            Signal::Backlog(Backlog { initial: Some(initial), .. }) => {
+                *initial = Quantity::from_milli(initial.milli() / self.0, Format::DecimalSI);
             }
             Signal::Backlog(_) => {}
             Signal::Modified(modified) => match &mut modified.by {

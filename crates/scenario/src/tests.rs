@@ -471,7 +471,7 @@ fn recordings_can_be_shifted_and_repeated() {
     let earlier = samples("{shift: -40m, of: {csv: load.csv}}");
     assert_eq!(earlier, (Some(20), Some(50), Some(60), String::new()));
     let beyond_the_end = samples("{shift: -50m, of: {csv: load.csv}}");
-    let note = "load.csv: no sample from 1h1m30s to 1h10m of the recording, before it is shifted";
+    let note = "load.csv: no sample from 1h1m30s to 1h10m in the times of the recording";
     assert!(beyond_the_end.3.starts_with(note), "{}", beyond_the_end.3);
     let later = samples("{shift: 5m, of: {csv: load.csv}}");
     assert_eq!(later.3, "load.csv: no sample before 5m, because of `shift`");

@@ -1,5 +1,6 @@
 //! The result for all autoscalers, as text, Markdown and JSON.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -71,7 +72,7 @@ pub struct Report<'r> {
     pub subjects: &'r [Subject],
     /// The changes, oldest first.
     pub groups: &'r [Group],
-    /// Why manifests are invalid, and so are left out.
+    /// The problems of the invalid manifests, which are left out.
     pub invalid: &'r [String],
 }
 
@@ -301,7 +302,7 @@ impl Report<'_> {
         let note = |(note, names): (String, Vec<&str>)| format!("{}: {note}", names.join(", "));
         paragraphs.extend(self.notes().into_iter().map(note));
         let invalid =
-            self.invalid.iter().map(|problem| format!("Invalid, and left out: {problem}"));
+            self.invalid.iter().map(|problem| format!("Left out because it is invalid: {problem}"));
         paragraphs.extend(invalid);
         let item = |group: &Group| {
             let confirmed = group.confirmed.as_ref().map(|it| it.text.clone());
@@ -314,7 +315,7 @@ impl Report<'_> {
             }
         };
         let mut groups: Vec<&Group> = self.groups.iter().collect();
-        groups.sort_by(|one, other| other.effect.cmp(&one.effect));
+        groups.sort_by_key(|group| Reverse(group.effect));
         Overview { paragraphs, items: groups.into_iter().map(item).collect() }
     }
 
@@ -343,7 +344,7 @@ impl Report<'_> {
         }
         for problem in self.invalid {
             out.push('\n');
-            out += &line("", &format!("Invalid, and left out: {problem}"));
+            out += &line("", &format!("Left out because it is invalid: {problem}"));
         }
         for effect in [Effect::Replicas, Effect::FirstReconcile, Effect::Status] {
             let groups: Vec<&Group> = self.groups.iter().filter(|it| it.effect == effect).collect();

@@ -143,7 +143,7 @@ fn load_factors_show_at_which_load_a_limit_applies() {
     assert_eq!(limits["limitsApply"]["scaleDownRate"], serde_json::json!([]));
     let example = ["compare", "-f", "examples/php-apache", "--load", "cpu=total:1"];
     for (factors, expected) in [
-        ("memory=1,2", "--load-factors: no load of the metric `memory`"),
+        ("memory=1,2", "--load-factors: the metric `memory` has no load"),
         ("2", "expected several factors"),
     ] {
         let run = kube_lockstep(&example).args(["--load-factors", factors]).assert().code(2);

@@ -449,9 +449,10 @@ fn a_load_above_the_limits_is_noted() {
     assert!(!later.contains(expected), "{later}");
 }
 
-/// A queue of 600 elements after 15 s, in which 40 more per second arrive than four workers do.
+/// At 5m15s, the queue has 600 items: for 15 s, 40 more items arrived per second than four workers
+/// process.
 #[test]
-fn a_queue_grows_while_workers_lack() {
+fn a_queue_grows_if_there_are_too_few_workers() {
     let orders = ["predict", "-f", "examples/orders", "--load"];
     let load = "queue_messages_ready=backlog(perPod=5,steps(0s:15,5m:60,15m:20))";
     let shown = stdout(&kube_lockstep(&orders).args([load, "--no-charts"]).assert().code(0));
@@ -467,7 +468,7 @@ fn a_queue_grows_while_workers_lack() {
     };
     assert_eq!(ticks(&stdout(&from_file)), ticks(&shown));
     for (load, expected) in [
-        ("queue_messages_ready=backlog(5)", "requires what each pod takes from the queue"),
+        ("queue_messages_ready=backlog(5)", "requires perPod="),
         ("queue_messages_ready=1 + backlog(perPod=1,5)", "can't be part of another value"),
     ] {
         let errors = stderr(&kube_lockstep(&orders).arg(load).assert().code(2));
@@ -475,7 +476,10 @@ fn a_queue_grows_while_workers_lack() {
     }
     let hamster = ["predict", "-f", "examples/hamster", "--load", "memory=20Mi", "--load"];
     let errors = stderr(&kube_lockstep(&hamster).arg("cpu=total:backlog(1)").assert().code(2));
-    assert!(errors.contains("a backlog of cpu requires a limit of the pods"), "{errors}");
+    assert!(
+        errors.contains("a backlog of cpu requires a cpu limit, but the pods have none"),
+        "{errors}"
+    );
 }
 
 /// The names of this file have a comma, which separates options.

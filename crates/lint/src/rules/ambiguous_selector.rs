@@ -30,7 +30,7 @@ fn check(context: &Context<'_>) -> Vec<Found> {
     let mut pairs: BTreeMap<Pair, Option<&ValidWorkload>> = BTreeMap::new();
     for second in 0..hpas.len() {
         let is_same = |first: &usize| hpas[*first].hpa.has_same_target(hpas[second].hpa);
-        // One finding for each further HPA.
+        // Each HPA is reported once, with the first HPA that it conflicts with.
         let same = (0..second).find(is_same);
         pairs.extend(same.map(|first| (Pair { second, first }, None)));
     }

@@ -32,7 +32,7 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
         return None;
     }
     let usage = match context.load(hpa.hpa, metric) {
-        // More pods share a total.
+        // With more pods, the share of each pod is smaller.
         Some(load) if load.total => return None,
         Some(load) => Usage::of(context, hpa, memory, load),
         None => None,
@@ -47,7 +47,7 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
                 hpa.title()
             ),
         ),
-        Some(Usage { is_kept: false, .. }) => return None,
+        Some(Usage { prevents_scale_down: false, .. }) => return None,
         Some(Usage { least, .. }) => {
             let what = format!(
                 "each pod uses {least} of memory, however many there are, which is not \
@@ -58,21 +58,21 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
             (Evidence::Derived, what)
         }
     };
-    let hint = "scale on cpu or on a metric of the requests instead; a VPA can then set the \
+    let hint = "scale on cpu or on the request rate instead; a VPA can then set the \
                 memory request";
     Some(Found::at(hpa.object(), &metric.path(), evidence, what).hint(hint))
 }
 
-/// The memory that each pod uses at least.
+/// The lowest memory usage of a pod.
 struct Usage {
     /// `at least 792Mi`, or without `at least` if it never changes.
     least: String,
     /// True if the proposal is never below the current replicas.
-    is_kept: bool,
+    prevents_scale_down: bool,
 }
 
 impl Usage {
-    /// The usage by a load. None: it is not known.
+    /// The usage under a load. None: it is not known.
     fn of(
         context: &Context<'_>,
         hpa: &HpaWithTarget<'_>,
@@ -88,13 +88,13 @@ impl Usage {
         let request = hpa.target.and_then(|target| query.of(&target.pods.spec()).ok());
         let ValueRange { least: usage, most } = load.range_of_each(request)?;
         let ratio = ratio(usage, request, memory.target)?;
-        let is_kept = ratio >= 1.0 || context.tolerances(hpa.hpa).is_within(ratio);
-        // People read MiB.
+        let prevents_scale_down = ratio >= 1.0 || context.tolerances(hpa.hpa).is_within(ratio);
+        // Above 1 MiB, whole mebibytes are exact enough and easier to read.
         let mebibytes = Quantity::from_units((usage / 1000) >> 20 << 20, Format::BinarySI);
         let bytes = Quantity::from_units(usage / 1000, Format::BinarySI);
         let shown = if usage >> 30 > 0 { mebibytes } else { bytes };
         let least = if usage < most { "at least " } else { "" };
-        Some(Usage { least: format!("{least}{shown}"), is_kept })
+        Some(Usage { least: format!("{least}{shown}"), prevents_scale_down })
     }
 }
 

@@ -34,7 +34,7 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
     };
     let spec = target.pods.spec();
     let why = match query.of(&spec) {
-        Ok(0) => return Some(request_of_zero(hpa, target, resource)),
+        Ok(0) => return Some(request_of_zero(hpa, target, of)),
         request => request.err()?,
     };
     let namespace = target.object.namespace();
@@ -77,16 +77,26 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>, metric: Metric<'_>) -
     }
 }
 
-/// The controller can't divide by a request of 0.
-fn request_of_zero(hpa: &HpaWithTarget<'_>, target: &ValidWorkload, resource: &str) -> Found {
+/// A utilization can't be calculated with a request of 0.
+fn request_of_zero(
+    hpa: &HpaWithTarget<'_>,
+    target: &ValidWorkload,
+    of: ResourceTarget<'_>,
+) -> Found {
+    let ResourceTarget { resource, container, .. } = of;
+    let whose = container.map(|name| format!("container {name} in ")).unwrap_or_default();
     let what = format!(
-        "the pods of {} request 0 of {resource}, so {} can't scale on its utilization",
+        "the {resource} request of {whose}the pods of {} is 0, so {} can't scale on {resource} \
+         utilization",
         target.title(),
         hpa.title()
     );
-    let hint = format!("set resources.requests.{resource} to what a pod usually needs");
-    let path = "spec.template.spec.containers.0.resources.requests";
-    Found::at(&target.object, path, Evidence::Derived, what).hint(hint)
+    let user = if container.is_some() { "the container" } else { "a pod" };
+    let hint = format!("set resources.requests.{resource} to the typical usage of {user}");
+    let first = || "spec.template.spec.containers.0".to_owned();
+    let field = container.map_or_else(first, |name| path_of(target, name));
+    let path = format!("{field}.resources.requests");
+    Found::at(&target.object, &path, Evidence::Derived, what).hint(hint)
 }
 
 /// The field of a container.

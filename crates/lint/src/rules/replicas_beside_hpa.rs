@@ -37,8 +37,8 @@ fn finding(hpa: &HpaWithTarget<'_>) -> Option<Found> {
             format!("each `kubectl apply` resets them to {replicas} until the next reconcile")
         }
         _ => format!(
-            "each `kubectl apply` resets them to {replicas}, and the HPA, whose scale-ups are \
-             disabled, does not add the others again"
+            "each `kubectl apply` resets them to {replicas}, and the HPA can't restore them, \
+             because its scale-ups are disabled"
         ),
     };
     let field = match object.is_stored() {

@@ -58,9 +58,10 @@ fn findings(context: &Context<'_>, hpa: &HpaWithTarget<'_>) -> Vec<Found> {
     too_long.map(finding).collect()
 }
 
-/// Returns true if the whole load is within the tolerance of its peak: nothing follows it anyway.
+/// Returns true if the load never falls below its peak by more than the scale-down tolerance, so
+/// the window makes no difference.
 fn is_within_tolerance(context: &Context<'_>, hpa: &HpaWithTarget<'_>, load: &Load) -> bool {
-    // Any request has the same ratio.
+    // If all amounts are percentages, the ratio is the same for any request.
     load.range(Some(1_000_000)).is_some_and(|ValueRange { least, most }| {
         most <= 0 || least as f64 / most as f64 >= 1.0 - context.tolerances(hpa.hpa).scale_down
     })

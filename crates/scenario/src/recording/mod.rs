@@ -801,7 +801,11 @@ fn note_on_gaps(
     let hold = format!("; {setting} sets how long a value holds");
     let hold = if ends_of_hold { &hold } else { "" };
     let path = recorded.source.path();
-    let whose = if is_moved { " of the recording, before it is shifted or repeated" } else { "" };
+    let whose = if is_moved {
+        " in the times of the recording, without its shift or repetition"
+    } else {
+        ""
+    };
     Some(format!("{path}: no sample from {from} to {to}{more}{whose}{hold}"))
 }
 

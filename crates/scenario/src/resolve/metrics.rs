@@ -252,7 +252,11 @@ fn check_shape(signal: &Signal, name: &str, at: At<'_>, problems: &mut Problems)
         Signal::Modified(modified) => check_modified(modified, name, at, problems),
         Signal::Backlog(_) => {
             let what = "a backlog must be a `load`, or the value of an object or external metric";
-            problems.hint(at.key_position(name), what, "other signals can be inside of it");
+            problems.hint(
+                at.key_position(name),
+                what,
+                "put the other signals in `backlog`, for example {backlog: {factor: 2, of: …}}",
+            );
         }
         Signal::Recorded(Recorded { unit: Some(unit), .. }) if unit.sign() <= 0 => {
             let what = format!("expected a unit greater than 0, found {unit}");
@@ -268,7 +272,7 @@ fn check_backlog_of_load(backlog: &Backlog, has_limit: bool, at: At<'_>, problem
         return;
     }
     if backlog.per_pod.is_some() {
-        let what = "`perPod` is for queues: each pod does as much of a load as its `limit`";
+        let what = "`perPod` is only for queues: for a load, each pod processes up to its `limit`";
         problems.plain(at.key_position("perPod"), what);
     }
     if !has_limit {
@@ -286,8 +290,12 @@ fn check_value(signal: &Signal, at: At<'_>, problems: &mut Problems) {
     }
     match &backlog.per_pod {
         None => {
-            let hint = "for example {backlog: \"20\", perPod: \"5\"}, both per second";
-            problems.hint(at, "a queue requires `perPod`, what each pod takes from it", hint);
+            let hint = "for example {backlog: \"20\", perPod: \"5\"}";
+            problems.hint(
+                at,
+                "a queue requires `perPod`, the number of items that each pod processes per second",
+                hint,
+            );
         }
         Some(per_pod) if per_pod.sign() == 0 => {
             problems.plain(at.key("perPod"), "expected a quantity greater than 0, found 0");

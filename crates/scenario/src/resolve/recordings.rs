@@ -265,7 +265,7 @@ impl<'a> Recordings<'a> {
     /// Fills a part of a signal, which is the same for all pods.
     fn common_signal(&mut self, signal: &mut Signal, at: At<'_>, problems: &mut Problems) {
         if signal.recordings().iter().any(|recorded| recorded.by.is_some()) {
-            let what = "a recording with `by` can't be part of a sum, nor a factor or a backlog";
+            let what = "a recording with `by` can't be used in a sum, as a factor or in a backlog";
             let hint = format!("to add up the series of the pods, use {}", self.read.syntax.sum());
             problems.hint(at, what, hint);
         } else {
@@ -273,8 +273,8 @@ impl<'a> Recordings<'a> {
         }
     }
 
-    /// Fills a signal with a modification, which applies to that of each pod. The pods of a
-    /// recording have different noise.
+    /// Fills a modified signal. The modification applies to the series of each pod; noise gets a
+    /// different seed for each pod.
     fn modified(
         &mut self,
         modified: &mut Modified,

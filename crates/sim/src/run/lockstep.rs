@@ -38,8 +38,8 @@ const AHEAD: usize = 512;
 
 /// The note on a load that exceeds the limits of the pods.
 const CUT_LOAD: &str = "at times, the load exceeds the cpu limits of the pods: they use their \
-                        limits, and the rest is lost (with a backlog, it is done later); the \
-                        metrics do not include it, but the figures of a comparison do";
+                        limits, and the rest is lost (use a backlog to process it later); the \
+                        metrics do not include the rest, but the figures of a comparison do";
 
 /// The result of a free run of the model: its own decisions drive the world.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ pub(super) struct HpaLockstep<'a> {
     early: VecDeque<Option<(usize, i32)>>,
     /// True if the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
-    /// A decision that is over, whose memory the next one uses, if there is one.
+    /// Completed decisions, whose memory is reused.
     spare: Vec<Decision>,
 }
 

@@ -100,7 +100,7 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
         Signal::Points(points) => read_points(points, at, grain),
         Signal::Sine(sine) => Reading::Computed(read_sine(sine, at, grain)),
         Signal::Recorded(recorded) => computed(recorded.at(at), grain),
-        // The load without what is left from before.
+        // Only the arriving work: the backlog itself depends on the pods.
         Signal::Backlog(backlog) => read(&backlog.arrivals, at, grain),
         Signal::Modified(Modified { by: Modifier::Noise(noise), of }) => {
             let value = milli(of, read(of, at, grain));
@@ -204,7 +204,7 @@ fn of_parts(signal: &Signal, from: Time, to: Time) -> Vec<Time> {
     signal.parts().into_iter().flat_map(|part| changes(part, from, to)).collect()
 }
 
-/// The multiples of a span: the last one before the first time, and those up to the second one.
+/// The multiples of `span`, from the last one that is not after `from`, up to `to`.
 fn every(span: Span, from: Time, to: Time) -> Vec<Time> {
     let step = span.0.max(1);
     let first = from.0.div_euclid(step) * step;

@@ -272,7 +272,7 @@ impl WorldSimulation {
             || self.disturbances().any(|action| matches!(action, Action::MetricsEmpty(_)))
     }
 
-    /// What the shares of loads depend on.
+    /// The inputs for the share of a load that each pod gets.
     pub(super) fn shared_load(&self) -> SharedLoad<'_> {
         SharedLoad { serving: self.serving, backlogs: &self.backlogs.resources }
     }

@@ -37,7 +37,7 @@ struct UsedContainer {
     runs: bool,
 }
 
-/// What the shares of loads depend on.
+/// The inputs for the share of a load that each pod gets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedLoad<'w> {
     /// The number of ready pods.
