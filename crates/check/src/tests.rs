@@ -219,6 +219,7 @@ search:
     - {at: 20s, metricsError: {code: 503, message: down}}
 ";
     let steps = "{steps: [{at: 0s, value: 1}, {at: 70s, value: 3}]}";
+    let backlog = "{backlog: 3, initial: 20}, limit: 1";
     let no_window = "    behavior: {scaleDown: {stabilizationWindowSeconds: 0}}";
     let limits = "expect:
 - {atMost: {rescales: 2, in: 1m}}
@@ -232,6 +233,7 @@ search:
         ("faults", scenario(WINDOW, &with(faults, REVERSALS)), 7),
         ("restart", scenario(no_window, &with(restart, always)), 7),
         ("steps", with_load(steps, no_window, &with(restart, always)), 7),
+        ("backlog", with_load(backlog, no_window, &with(restart, always)), 7),
     ]
 }
 

@@ -96,6 +96,11 @@ impl Backlog {
         self.knots.push_back((end, 0));
     }
 
+    /// The backlog at the last time, in thousandths times nanoseconds.
+    pub(crate) fn level(&self) -> i128 {
+        self.last().1
+    }
+
     fn last(&self) -> (Time, i128) {
         self.knots.back().copied().unwrap_or((Time::ZERO, 0))
     }

@@ -3,6 +3,7 @@
 //! Published state is not part of it: the next reconcile publishes everything first. Neither is
 //! anything that only notes and figures need.
 
+use super::backlog::Backlog;
 use super::driver::World;
 use super::pods::{Deletion, SimPod};
 use super::rollout::Update;
@@ -86,7 +87,11 @@ impl WorldSimulation {
         };
         let metrics = &self.scenario.metrics;
         state.number(if metrics.signals().any(changes) { now.0 } else { -1 });
-        self.backlogs.all().for_each(|backlog| state.number(backlog.at(now)));
+        for level in self.backlogs.all().map(Backlog::level) {
+            // Not rounded: a smaller difference can decide when a backlog is empty.
+            state.number((level >> 64) as i64);
+            state.number(level as i64);
+        }
         let step = metrics.sampling.resolution.map_or(1, |resolution| resolution.0.max(1));
         state.number(now.0.rem_euclid(step));
     }
