@@ -7,7 +7,7 @@ use kube_autoscaler_models::time::Span;
 /// Fields with durations, by name: `5m` alone could be five minutes or five thousandths. `of` is
 /// missing, because the value of a noisy signal has the same name; generated scenarios have no
 /// expectations.
-const DURATIONS: [&str; 26] = [
+const DURATIONS: [&str; 27] = [
     "metricsSlow",
     "cacheLag",
     "at",
@@ -19,6 +19,7 @@ const DURATIONS: [&str; 26] = [
     "metrics",
     "termination",
     "readyWhileTerminating",
+    "repeat",
     "window",
     "lag",
     "sampleLag",
