@@ -167,8 +167,7 @@ impl Shape {
     fn parts(&self) -> Vec<&Shape> {
         match self {
             Shape::Sum(parts) => parts.iter().collect(),
-            Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
-            Shape::Modified(Modified { of, .. }) => vec![of],
+            Shape::Modified(modified) => modified.parts(),
             Shape::Backlog { arrivals, .. } => vec![arrivals],
             _ => Vec::new(),
         }
@@ -177,8 +176,7 @@ impl Shape {
     fn parts_mut(&mut self) -> Vec<&mut Shape> {
         match self {
             Shape::Sum(parts) => parts.iter_mut().collect(),
-            Shape::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
-            Shape::Modified(Modified { of, .. }) => vec![of],
+            Shape::Modified(modified) => modified.parts_mut(),
             Shape::Backlog { arrivals, .. } => vec![arrivals],
             _ => Vec::new(),
         }

@@ -100,8 +100,7 @@ impl Signal {
     pub fn parts(&self) -> Vec<&Signal> {
         match self {
             Signal::Sum(parts) => parts.iter().collect(),
-            Signal::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
-            Signal::Modified(Modified { of, .. }) => vec![of],
+            Signal::Modified(modified) => modified.parts(),
             Signal::Backlog(Backlog { arrivals, .. }) => vec![arrivals],
             _ => Vec::new(),
         }
@@ -111,8 +110,7 @@ impl Signal {
     pub(super) fn parts_mut(&mut self) -> Vec<&mut Signal> {
         match self {
             Signal::Sum(parts) => parts.iter_mut().collect(),
-            Signal::Modified(Modified { by: Modifier::Factor(factor), of }) => vec![factor, of],
-            Signal::Modified(Modified { of, .. }) => vec![of],
+            Signal::Modified(modified) => modified.parts_mut(),
             Signal::Backlog(Backlog { arrivals, .. }) => vec![arrivals],
             _ => Vec::new(),
         }
@@ -127,6 +125,24 @@ pub struct Modified<S = Signal> {
     pub by: Modifier<S>,
     /// The signal without it.
     pub of: Box<S>,
+}
+
+impl<S> Modified<S> {
+    /// The signals that this one is calculated from.
+    pub fn parts(&self) -> Vec<&S> {
+        match &self.by {
+            Modifier::Factor(factor) => vec![factor, &self.of],
+            _ => vec![&self.of],
+        }
+    }
+
+    /// The signals that this one is calculated from, mutable.
+    pub fn parts_mut(&mut self) -> Vec<&mut S> {
+        match &mut self.by {
+            Modifier::Factor(factor) => vec![factor, &mut self.of],
+            _ => vec![&mut self.of],
+        }
+    }
 }
 
 /// How a signal is modified.
