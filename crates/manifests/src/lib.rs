@@ -226,11 +226,8 @@ pub fn draft_with_settings(
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
-    let objects = Objects::read(files)?;
-    check_kinds(&objects, files, options)?;
     let mut invalid = Invalid::default();
-    let read = Reader { file: read, syntax: Syntax::Flags };
-    let drafts = draft_objects(&objects, &[], options, read, &mut invalid);
+    let drafts = draft_files(files, options, read, &mut invalid);
     // Without an invalid autoscaler, its loads have no use: that error would be misleading.
     invalid.check()?;
     drafts
@@ -252,16 +249,26 @@ pub fn draft_valid(
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Valid<Drafts>, DraftError> {
-    let objects = Objects::read(files)?;
-    check_kinds(&objects, files, options)?;
     let mut invalid = Invalid::default();
-    let read = Reader { file: read, syntax: Syntax::Flags };
-    let drafts = draft_objects(&objects, &[], options, read, &mut invalid);
+    let drafts = draft_files(files, options, read, &mut invalid);
     if drafts.as_ref().map_or(true, |drafts| drafts.list.is_empty()) {
         invalid.check()?;
         return drafts.map(|valid| Valid { valid, problems: Vec::new() });
     }
     Ok(Valid { valid: drafts?, problems: invalid.into_problems() })
+}
+
+/// Drafts the scenarios of all valid objects of files.
+fn draft_files(
+    files: &[ManifestFile],
+    options: &DraftOptions,
+    read: &dyn Fn(&str) -> Result<String, Diagnostic>,
+    invalid: &mut Invalid,
+) -> Result<Drafts, DraftError> {
+    let objects = Objects::read(files)?;
+    check_kinds(&objects, files, options)?;
+    let read = Reader { file: read, syntax: Syntax::Flags };
+    draft_objects(&objects, &[], options, read, invalid)
 }
 
 /// The names of the objects that no draft uses. `used`: the indices of the objects in use.
