@@ -170,6 +170,13 @@ impl Group {
         text
     }
 
+    /// Who is affected, the example, and whether it is confirmed.
+    fn lines(&self, subjects: &[Subject]) -> Vec<String> {
+        let confirmed = self.confirmed.as_ref().map(|it| it.text.clone());
+        let lines = [Some(self.who()), self.example_text(subjects), confirmed];
+        lines.into_iter().flatten().collect()
+    }
+
     /// `For example web with 2 replicas, cpu 88%: at 15s, 3 replicas before this change, …`.
     fn example_text(&self, subjects: &[Subject]) -> Option<String> {
         let example = self.example.as_ref()?;
@@ -295,24 +302,25 @@ impl Report<'_> {
         notes
     }
 
+    /// The notes with their HPAs, and the problems of invalid manifests.
+    fn remarks(&self) -> Vec<String> {
+        let note = |(note, names): (String, Vec<&str>)| format!("{}: {note}", names.join(", "));
+        let notes = self.notes().into_iter().map(note);
+        let problems = self.invalid.iter();
+        let problems = problems.map(|it| format!("Left out because it is invalid: {it}"));
+        notes.chain(problems).collect()
+    }
+
     /// The summary, and the changes with the HPAs that they affect, for a page.
     #[must_use]
     pub fn overview(&self) -> Overview {
         let mut paragraphs = vec![format!("{}.", self.headline()), self.searched()];
-        let note = |(note, names): (String, Vec<&str>)| format!("{}: {note}", names.join(", "));
-        paragraphs.extend(self.notes().into_iter().map(note));
-        let invalid =
-            self.invalid.iter().map(|problem| format!("Left out because it is invalid: {problem}"));
-        paragraphs.extend(invalid);
-        let item = |group: &Group| {
-            let confirmed = group.confirmed.as_ref().map(|it| it.text.clone());
-            let example = group.example_text(self.subjects);
-            OverviewItem {
-                title: format!("{}: {}", group.change.since, group.change.what),
-                link: group.change.link.to_owned(),
-                about: group.effect.title().to_owned(),
-                lines: [Some(group.who()), example, confirmed].into_iter().flatten().collect(),
-            }
+        paragraphs.extend(self.remarks());
+        let item = |group: &Group| OverviewItem {
+            title: format!("{}: {}", group.change.since, group.change.what),
+            link: group.change.link.to_owned(),
+            about: group.effect.title().to_owned(),
+            lines: group.lines(self.subjects),
         };
         let mut groups: Vec<&Group> = self.groups.iter().collect();
         groups.sort_by_key(|group| Reverse(group.effect));
@@ -338,13 +346,9 @@ impl Report<'_> {
             out.push('\n');
         }
         out += &line("", &self.searched());
-        for (note, names) in self.notes() {
+        for remark in self.remarks() {
             out.push('\n');
-            out += &line("", &format!("{}: {note}", names.join(", ")));
-        }
-        for problem in self.invalid {
-            out.push('\n');
-            out += &line("", &format!("Left out because it is invalid: {problem}"));
+            out += &line("", &remark);
         }
         for effect in [Effect::Replicas, Effect::FirstReconcile, Effect::Status] {
             let groups: Vec<&Group> = self.groups.iter().filter(|it| it.effect == effect).collect();
@@ -361,10 +365,8 @@ impl Report<'_> {
     }
 
     fn add_group(&self, out: &mut String, group: &Group, format: Format) {
-        let Group { change, confirmed, .. } = group;
-        let example = group.example_text(self.subjects);
-        let confirmed = confirmed.as_ref().map(|it| it.text.clone());
-        let texts = [Some(group.who()), example, confirmed].into_iter().flatten();
+        let change = group.change;
+        let texts = group.lines(self.subjects).into_iter();
         match format {
             Format::Text(columns) => {
                 *out += &wrapped(&format!("  {}  ", change.since), change.what, columns);
