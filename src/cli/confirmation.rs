@@ -25,7 +25,7 @@ pub(super) enum Confirmed {
     No(String),
 }
 
-/// What the text of a confirmation says in addition.
+/// The parts of a confirmation's text that depend on the command.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wording {
     /// The beginning of the sentence, such as `with the best setting, `.
