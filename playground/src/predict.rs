@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use kube_lockstep_predict::{Predict, Prediction, Release, Scenario};
 use kube_lockstep_report as report;
-use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::comparison::Reference;
 use kube_lockstep_report::explain;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::html::{Part, decisions};
 use kube_lockstep_report::table::Rows;
 use kube_lockstep_sim::trace::text;

@@ -13,15 +13,16 @@ use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, HpaArgs, ManifestArgs};
+use super::measure::MeasureArgs;
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
-use super::tune::MeasureArgs;
 use kube_autoscaler_models::rules::{Release, Releases, Rules};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_report::comparison::{
-    ComparisonRow, Figures, Reference, SettingName, columns_help, comparison, not_compared,
+    ComparisonRow, Reference, SettingName, columns_help, comparison, not_compared,
 };
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::first_difference::FirstDifference;
 use kube_lockstep_report::html::{Compared, Comparison};
 use kube_lockstep_report::json;
@@ -447,8 +448,9 @@ impl Predictions {
                 let reference = self.reference(&scenario, &run, &args.measure)?;
                 let mut figures = Figures::new(&scenario, &run, reference);
                 let lacking = reference.lacks(&run);
+                args.measure.check_price(&scenario)?;
                 if let Some(price) = args.measure.price {
-                    figures = figures.at_price(args.measure.of_pod_hour(price, &scenario)?);
+                    figures = figures.at_price(&price, &scenario.workload.spec);
                 }
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
                 let before = before.as_ref();

@@ -18,9 +18,9 @@ use super::manifests::{
     self, AutoscalerArgs, SkipArgs, ValueArgs, check_flags, missing_values, requires_values,
     separate,
 };
+use super::measure::{MeasureArgs, metrics};
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::{ReportArg, ReportFile, ReportFormat, folders, job_summary};
-use super::tune::{MeasureArgs, metrics};
 use kube_lockstep_gate::{Gate, GateResult, Report, Scenarios, Subject, Verdict};
 use kube_lockstep_manifests::{AutoscalerKind, ChangedDraft, Draft, draft_versions};
 use kube_lockstep_report::bound::Bounds;
@@ -220,9 +220,7 @@ impl Args {
             draft.set_until(until);
             let AnyFixture::Hpa(scenario) = manifests::parse(&draft)? else { return Ok(None) };
             check_flags(&scenario, self.release.release)?;
-            if let Some(price) = self.measure.price {
-                self.measure.of_pod_hour(price, &scenario)?;
-            }
+            self.measure.check_price(&scenario)?;
             Ok(Some(scenario))
         };
         let mut names = BTreeSet::new();

@@ -29,6 +29,7 @@ mod interrupt;
 mod lint;
 mod list;
 mod manifests;
+mod measure;
 mod metrics_server;
 mod mistakes;
 mod output;

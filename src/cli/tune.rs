@@ -14,17 +14,17 @@ use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
 use super::manifests::{self, FoundScenarios, HpaArgs, ManifestArgs, check_flags};
+use super::measure::{MeasureArgs, metrics};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::{exit, interrupt};
 use kube_lockstep::{Setting, Tune, Tuned};
 use kube_lockstep_report::bound::Bounds;
-use kube_lockstep_report::capacity::Capacity;
-use kube_lockstep_report::comparison::{Column, ComparisonRow, Reference, SettingName};
+use kube_lockstep_report::columns::Column;
+use kube_lockstep_report::comparison::{ComparisonRow, SettingName};
 use kube_lockstep_report::html::{Compared, Comparison};
 use kube_lockstep_report::json;
 use kube_lockstep_report::outcome::note_line;
-use kube_lockstep_report::price::Price;
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_scenario::{Scenario, tree_to_yaml, with_noise_of_run};
 use kube_lockstep_sim::run::{Verdict, free_run};
@@ -105,70 +105,6 @@ pub(super) struct Args {
     hpas: HpaArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
-}
-
-/// How predictions are measured.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(super) struct MeasureArgs {
-    /// The prices of an hour of a requested core (cpu), a requested GiB (memory), or a pod (pod),
-    /// for example cpu=0.03,memory=0.004
-    #[arg(long, value_name = "PRICES")]
-    pub(super) price: Option<Price>,
-    /// The highest load of a metric that a pod serves well, for example cpu=90% or requests=120;
-    /// can be repeated. Missing pods and times above the target are measured against it, in place
-    /// of the current target
-    #[arg(long, value_name = "METRIC=AMOUNT")]
-    pub(super) capacity: Vec<Capacity>,
-}
-
-impl MeasureArgs {
-    /// Measures against the capacities of the metrics of a scenario. Returns the names of these
-    /// metrics.
-    pub(super) fn apply(&self, reference: &mut Reference) -> Result<Vec<String>, Failure> {
-        let mut used = Vec::new();
-        for capacity in &self.capacity {
-            let applied = reference.measure_at(capacity);
-            if applied.map_err(|why| Failure::usage(format!("--capacity: {why}")))? {
-                used.push(capacity.metric.clone());
-            }
-        }
-        Ok(used)
-    }
-
-    /// The capacities of metrics of scenarios.
-    pub(super) fn capacities_of<'s>(
-        &self,
-        scenarios: impl IntoIterator<Item = &'s Arc<Scenario>>,
-    ) -> Vec<Capacity> {
-        let metrics: Vec<String> = scenarios.into_iter().flat_map(|it| metrics(it)).collect();
-        self.capacity.iter().filter(|it| metrics.contains(&it.metric)).cloned().collect()
-    }
-
-    /// Fails if no HPA has the metric of a capacity.
-    pub(super) fn check_used(&self, used: &BTreeSet<String>) -> Result<(), Failure> {
-        let unused = self.capacity.iter().find(|capacity| !used.contains(&capacity.metric));
-        unused.map_or(Ok(()), |capacity| {
-            let what = format!("--capacity: no HPA scales on {}", capacity.metric);
-            Err(Failure::usage(what).hint("name a metric of the HPA, for example cpu"))
-        })
-    }
-
-    /// The price of an hour of a pod of a scenario.
-    pub(super) fn of_pod_hour(&self, price: Price, scenario: &Scenario) -> Result<f64, Failure> {
-        let spec = &scenario.workload.spec;
-        if scenario.vpa.is_some() {
-            let what =
-                format!("{}: a VPA changes the requests that --price depends on", scenario.path);
-            return Err(Failure::usage(what).hint("leave out --price, or the VPA with --hpa NAME"));
-        }
-        let hour = price.of(spec);
-        if hour == 0.0 {
-            let what = format!("{}: the pods have no requests with a price", scenario.path);
-            let hint = "set the requests with --request, or give a price per pod: --price pod=0.05";
-            return Err(Failure::usage(what).hint(hint));
-        }
-        Ok(hour)
-    }
 }
 
 /// The result for one scenario, as JSON.
@@ -264,12 +200,6 @@ fn check_names(vary: &[Vary], scenarios: &[Arc<Scenario>]) -> Result<(), Failure
     let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
     let what = format!("--vary: there is no HPA `{}`", path.hpa.as_deref().unwrap_or_default());
     Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))))
-}
-
-/// The names of the metrics of the HPAs of a scenario.
-pub(super) fn metrics(scenario: &Scenario) -> impl Iterator<Item = String> {
-    let metrics = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
-    metrics.filter_map(|metric| metric.name().map(str::to_owned))
 }
 
 /// The files that are written at the end.
@@ -374,8 +304,8 @@ fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
     if let Some(figure) = args.minimize {
         tune = tune.minimize(figure);
     }
+    args.measure.check_price(scenario)?;
     if let Some(price) = args.measure.price {
-        args.measure.of_pod_hour(price, scenario)?;
         tune = tune.price(price);
     }
     Ok(tune)

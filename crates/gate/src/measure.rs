@@ -10,7 +10,8 @@ use kube_autoscaler_models::rules::Release;
 use kube_lockstep_manifests::{AutoscalerKind, ChangedDraft, Draft};
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::capacity::Capacity;
-use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::comparison::Reference;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::{FreeRun, free_run_without_trace};
@@ -24,7 +25,7 @@ pub struct Gate {
     pub budget: Bounds,
     /// The loads that a pod serves well, in place of the targets before the change.
     pub capacities: Vec<Capacity>,
-    /// The prices of an hour of a pod.
+    /// The prices of an hour.
     pub price: Option<Price>,
 }
 
@@ -115,7 +116,7 @@ impl Gate {
     fn figures(&self, scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
         let figures = Figures::new(scenario, run, reference);
         match self.price {
-            Some(price) => figures.at_price(price.of(&scenario.workload.spec)),
+            Some(price) => figures.at_price(&price, &scenario.workload.spec),
             None => figures,
         }
     }

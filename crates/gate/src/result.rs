@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use kube_lockstep_manifests::ChangedField;
-use kube_lockstep_report::comparison::Figures;
+use kube_lockstep_report::figures::Figures;
 
 /// The result for an autoscaler, or for several of the same target.
 #[derive(Clone, Debug, Serialize)]

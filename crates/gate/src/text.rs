@@ -7,7 +7,9 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::result::{Field, GateResult, Kind, Verdict};
 use kube_lockstep_report::bound::Bounds;
-use kube_lockstep_report::comparison::{Column, Figures, figure_columns};
+use kube_lockstep_report::columns::Column;
+use kube_lockstep_report::comparison::figure_columns;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::github::{Annotation, AnnotationKind};
 use kube_lockstep_report::layout::width;
 use kube_lockstep_report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};

@@ -3,7 +3,8 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use super::comparison::{Column, Figures};
+use super::columns::Column;
+use super::figures::Figures;
 
 /// A bound on a figure.
 #[derive(Clone, Copy, Debug)]
@@ -172,13 +173,17 @@ impl FromStr for Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Scaling;
 
     fn base() -> Figures {
         Figures {
             pod_hours: 20.0,
-            missing_pod_hours: 0.5,
-            above_target_seconds: 120.0,
             peak_replicas: 10,
+            scaling: Some(Scaling {
+                missing_pod_hours: 0.5,
+                above_target_seconds: 120.0,
+                ..Scaling::default()
+            }),
             ..Figures::default()
         }
     }

@@ -2,227 +2,46 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use anstyle::Style;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::bound::number;
 use super::capacity::Capacity;
+use super::columns::{CAUSES, COLUMNS, Column, REQUESTS};
+use super::figures::Figures;
 use super::first_difference::{FirstDifference, first_differences};
 use super::layout::{Align, Columns, hanging, width};
 use super::limits::{LimitsByLoad, limits_table};
-use super::measurement;
-use super::missing::MissingByCause;
 use super::style::DIM;
 use kube_autoscaler_models::derivation::{MetricDerivation, Target};
-use kube_autoscaler_models::time::{Span, Time};
-use kube_lockstep_scenario::error::similar;
+use kube_autoscaler_models::time::Time;
+use kube_lockstep_scenario::SkipReason;
 use kube_lockstep_scenario::load_factor::LoadFactor;
-use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::run::{FreeRun, FreeTick};
-
-/// A column of figures.
-#[derive(Clone, Copy)]
-pub struct Column {
-    pub(crate) name: &'static str,
-    pub(crate) meaning: &'static str,
-    unit: Unit,
-    figure: fn(&Figures) -> f64,
-}
-
-/// The unit of a figure.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    PodHours,
-    /// In seconds.
-    Time,
-    Count,
-    /// In the unit of the prices.
-    Money,
-}
-
-impl Unit {
-    /// A figure as text. Counts have this number of digits after the point.
-    fn text(self, figure: f64, digits: usize) -> String {
-        match self {
-            Unit::PodHours => format!("{figure:.2}"),
-            // Prices of an hour can be far below 1.
-            Unit::Money if figure.abs() < 1.0 => format!("{figure:.4}"),
-            Unit::Money => format!("{figure:.2}"),
-            Unit::Time => Span::from_secs(figure.round() as i64).to_string(),
-            Unit::Count => format!("{figure:.digits$}"),
-        }
-    }
-}
-
-impl Column {
-    /// The name of the column.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The figure, in pod-hours, seconds, or the unit of the prices.
-    #[must_use]
-    pub fn figure(&self, figures: &Figures) -> f64 {
-        (self.figure)(figures)
-    }
-
-    /// The figure as text, for tables.
-    #[must_use]
-    pub fn text(&self, figures: &Figures) -> String {
-        self.figure_text(self.figure(figures))
-    }
-
-    /// A figure of this column as text.
-    pub(crate) fn figure_text(&self, figure: f64) -> String {
-        self.unit.text(figure, 0)
-    }
-
-    /// The difference between two figures as text: `+5.3%`, `-2m`, `+3`. Empty: they are equal.
-    #[must_use]
-    pub fn difference_text(&self, base: &Figures, head: &Figures) -> String {
-        let (from, to) = (self.figure(base), self.figure(head));
-        let difference = to - from;
-        if self.text(base) == self.text(head) {
-            return String::new();
-        }
-        match self.unit {
-            Unit::PodHours | Unit::Money if from != 0.0 => {
-                format!("{:+.1}%", 100.0 * difference / from)
-            }
-            unit => {
-                let sign = if difference < 0.0 { "-" } else { "+" };
-                format!("{sign}{}", unit.text(difference.abs(), 0))
-            }
-        }
-    }
-
-    /// A figure as text that [`Column::parse`] reads, without rounding.
-    pub(crate) fn exact_text(&self, figure: f64) -> String {
-        match self.unit {
-            Unit::PodHours | Unit::Money | Unit::Count => figure.to_string(),
-            Unit::Time => Span((figure * 1e9).round() as i64).to_string(),
-        }
-    }
-
-    /// A figure for messages.
-    pub(crate) fn example(&self) -> f64 {
-        match self.unit {
-            Unit::PodHours | Unit::Money => 0.5,
-            Unit::Time => 300.0,
-            Unit::Count => 5.0,
-        }
-    }
-
-    /// Reads a figure without a sign.
-    pub(crate) fn parse(&self, text: &str) -> Option<f64> {
-        match self.unit {
-            Unit::PodHours | Unit::Money | Unit::Count => number(text),
-            Unit::Time => {
-                let span: Span = text.parse().ok()?;
-                text.starts_with(|first: char| first.is_ascii_digit()).then(|| span.as_secs_f64())
-            }
-        }
-    }
-}
-
-/// By its name.
-impl FromStr for Column {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Column, String> {
-        COLUMNS.into_iter().find(|column| column.name == name).ok_or_else(|| {
-            let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-            let hint = match similar(name, names.iter().copied()) {
-                Some(hint) => hint.to_string(),
-                None => format!("the figures are {}", names.join(", ")),
-            };
-            format!("there is no figure `{name}`; {hint}")
-        })
-    }
-}
-
-impl fmt::Debug for Column {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-macro_rules! columns {
-    ($($name:tt $unit:ident $figure:expr, $meaning:literal;)*) => {
-        [$(Column { name: $name, meaning: $meaning, unit: Unit::$unit, figure: $figure }),*]
-    };
-}
-
-/// The name of the column that requires prices.
-pub const COST: &str = "cost";
-
-/// The columns of the table.
-pub const COLUMNS: [Column; 11] = columns![
-    "pod-hours" PodHours |it| it.pod_hours,
-        "the number of replicas, added up over time: the cost of the workload";
-    COST Money |it| it.cost.unwrap_or_default(),
-        "the price of these pod-hours, with --price";
-    "missing" PodHours |it| it.missing_pod_hours,
-        "pod-hours by which the ready pods are fewer than the load needs to be at the targets of \
-         the first setting";
-    "above" Time |it| it.above_target_seconds,
-        "the time during which the load per ready pod is above a target of the first setting, \
-         beyond the tolerance";
-    "longest" Time |it| it.longest_above_target_seconds,
-        "the longest such time without interruption: the time to recover";
-    "changes" Count |it| it.changes as f64,
-        "how often the controller changes the replicas";
-    "reversals" Count |it| it.direction_changes as f64,
-        "how often it changes the direction: up after down, or down after up";
-    "excess" Count |it| it.excess_replicas.into(),
-        "the largest number of replicas above what the load needs, for example while a \
-         stabilization window holds them";
-    "needed" Count |it| it.needed_peak_replicas.into(),
-        "the largest number of replicas that the load needs to be at the targets of the first \
-         setting";
-    "peak" Count |it| it.peak_replicas.into(), "the largest number of replicas";
-    "failed" Time |it| it.failed_seconds,
-        "the total time from each reconcile that failed, or in which a metric failed, to the next \
-         reconcile";
-];
-
-/// The causes of missing pod-hours: columns of a second table.
-pub(super) const CAUSES: [Column; 8] = columns![
-    "maximum" PodHours |it| it.missing_pod_hours_by_cause.maximum,
-        "the load needs more than `maxReplicas`";
-    "policy" PodHours |it| it.missing_pod_hours_by_cause.policy,
-        "a policy limits the scale-up; without `behavior`, twice the replicas or 4";
-    "window" PodHours |it| it.missing_pod_hours_by_cause.window,
-        "a stabilization window delays the scale-up, or in old releases a forbidden window";
-    "start-up" PodHours |it| it.missing_pod_hours_by_cause.start_up,
-        "replicas have no ready pod: it starts, is replaced or has failed, or there is no room";
-    "sync period" PodHours |it| it.missing_pod_hours_by_cause.sync_period,
-        "the need has risen since the last reconcile";
-    "target" PodHours |it| it.missing_pod_hours_by_cause.target,
-        "the target of the setting is higher than that of the first one";
-    "tolerance" PodHours |it| it.missing_pod_hours_by_cause.tolerance,
-        "the metric is within the tolerance, so the controller changes nothing";
-    "other" PodHours |it| it.missing_pod_hours_by_cause.other,
-        "the controller proposes less than the load needs, because metrics are late, missing or \
-         failed, or pods that are not ready count as zero; or it can't scale";
-];
 
 /// The explanation of the columns, for a terminal.
 #[must_use]
 pub fn columns_help(columns: usize) -> String {
     let list = |of: &[Column]| -> String {
-        let line = |it: &Column| hanging(&format!("{:<11}  ", it.name), it.meaning, 2, columns);
+        let longest = of.iter().map(|it| it.name.len()).max().unwrap_or_default();
+        let line =
+            |it: &Column| hanging(&format!("{:<longest$}  ", it.name), it.meaning, 2, columns);
         of.iter().map(line).collect()
     };
+    let title = |title: &str| hanging("", title, 0, columns);
     let causes = "Causes of missing pod-hours, which add up to `missing`. Causes with 0.00 in all \
                   rows are left out:";
-    let causes = hanging("", causes, 0, columns);
-    format!("Columns:\n{}\n{causes}{}", list(&COLUMNS), list(&CAUSES).trim_end())
+    let requests = "With a VPA, the requests of pods and the usage of their containers:";
+    format!(
+        "Columns:\n{}\n{}{}\n{}{}",
+        list(&COLUMNS),
+        title(causes),
+        list(&CAUSES),
+        title(requests),
+        list(&REQUESTS).trim_end()
+    )
 }
 
 /// The name of a compared setting, in the form `shop/web: fast`.
@@ -435,89 +254,6 @@ pub fn ticks(run: &FreeRun) -> impl Iterator<Item = &FreeTick> {
     run.ticks.iter().filter(|tick| tick.target == 0)
 }
 
-/// The figures of a prediction, of the target of its first HPA.
-///
-/// Replicas are needed for the load and for the targets of the reference: so many that the load
-/// per pod is at its target. Only ready pods serve the load.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Figures {
-    /// The integral of the replicas.
-    pub pod_hours: f64,
-    /// The price of the pod-hours, in the unit of the given prices.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
-    /// The integral of the needed replicas without a ready pod.
-    pub missing_pod_hours: f64,
-    /// Its parts.
-    pub missing_pod_hours_by_cause: MissingByCause,
-    /// The time during which the load per ready pod is above a target of the reference, in seconds.
-    pub above_target_seconds: f64,
-    /// The longest uninterrupted time above a target of the reference, in seconds.
-    pub longest_above_target_seconds: f64,
-    /// Changes of the replicas by the controller.
-    pub changes: usize,
-    pub direction_changes: usize,
-    /// The most replicas above those that are needed.
-    pub excess_replicas: i32,
-    /// The most replicas that are needed.
-    pub needed_peak_replicas: i32,
-    /// The largest number of replicas.
-    pub peak_replicas: i32,
-    /// The total time from each reconcile that failed, or in which a metric failed, to the next
-    /// one, in seconds.
-    pub failed_seconds: f64,
-}
-
-impl Figures {
-    /// Calculates the figures of a run.
-    #[must_use]
-    pub fn new(scenario: &Scenario, run: &FreeRun, reference: &Reference) -> Figures {
-        measurement::measure(scenario, run, reference, &[]).0
-    }
-
-    /// Calculates the figures of a run, and of its parts, which begin at these times. A part has
-    /// only what is in it of a time above the target, and no change from the direction of the part
-    /// before it.
-    #[must_use]
-    pub fn of_parts(
-        scenario: &Scenario,
-        run: &FreeRun,
-        reference: &Reference,
-        boundaries: &[Time],
-    ) -> (Figures, Vec<Figures>) {
-        measurement::measure(scenario, run, reference, boundaries)
-    }
-
-    /// The figures of two parts of a run together. A time above the target that continues in the
-    /// next part counts as two, and a change of direction between them does not count.
-    #[must_use]
-    pub fn join(self, other: Figures) -> Figures {
-        let longest = self.longest_above_target_seconds;
-        let missing = self.missing_pod_hours_by_cause.plus(other.missing_pod_hours_by_cause);
-        Figures {
-            pod_hours: self.pod_hours + other.pod_hours,
-            cost: self.cost.zip(other.cost).map(|(one, other)| one + other),
-            missing_pod_hours: self.missing_pod_hours + other.missing_pod_hours,
-            missing_pod_hours_by_cause: missing,
-            above_target_seconds: self.above_target_seconds + other.above_target_seconds,
-            longest_above_target_seconds: longest.max(other.longest_above_target_seconds),
-            changes: self.changes + other.changes,
-            direction_changes: self.direction_changes + other.direction_changes,
-            excess_replicas: self.excess_replicas.max(other.excess_replicas),
-            needed_peak_replicas: self.needed_peak_replicas.max(other.needed_peak_replicas),
-            peak_replicas: self.peak_replicas.max(other.peak_replicas),
-            failed_seconds: self.failed_seconds + other.failed_seconds,
-        }
-    }
-
-    /// Sets the cost, by the price of the hour of a pod.
-    #[must_use]
-    pub fn at_price(self, of_pod_hour: f64) -> Figures {
-        Figures { cost: Some(self.pod_hours * of_pod_hour), ..self }
-    }
-}
-
 /// A line of the table: a row, or the mean, the least and the most of repeated runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
@@ -533,30 +269,33 @@ pub struct FiguresTable {
     pub(crate) lines: Vec<Line>,
 }
 
-/// The tables of a comparison: all figures, and the causes of missing pod-hours if there are any.
+/// The tables of a comparison: the figures, the causes of missing pod-hours if there are any, and the
+/// figures of the requests that a VPA sets.
 pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
     let is_shown = |column: &Column| {
         let mut figures = rows.iter().filter_map(|row| row.figures.as_ref());
-        figures.any(|it| column.unit.text((column.figure)(it), 0) != column.unit.text(0.0, 0))
+        figures.any(|it| column.figure_text(column.figure(it)) != column.figure_text(0.0))
     };
     let causes: Vec<Column> = CAUSES.into_iter().filter(is_shown).collect();
-    let mut tables = vec![FiguresTable::new("setting", rows, &columns(rows))];
-    if !causes.is_empty() {
-        tables.push(FiguresTable::new("missing by cause", rows, &causes));
-    }
-    tables
+    let (figures, requests) = (columns(rows, &COLUMNS), columns(rows, &REQUESTS));
+    let tables = [("setting", figures), ("missing by cause", causes), ("requests", requests)];
+    let tables = tables.into_iter().filter(|(_, columns)| !columns.is_empty());
+    tables.map(|(title, columns)| FiguresTable::new(title, rows, &columns)).collect()
 }
 
-/// The columns of these rows: the cost only if there are prices.
-pub(crate) fn columns(rows: &[ComparisonRow]) -> Vec<Column> {
-    figure_columns(&rows.iter().filter_map(|row| row.figures.as_ref()).collect::<Vec<_>>())
+/// Those of some columns that apply to these rows.
+pub(crate) fn columns(rows: &[ComparisonRow], of: &[Column]) -> Vec<Column> {
+    let applies = |it: &&Column| {
+        rows.iter().filter_map(|row| row.figures.as_ref()).any(|row| it.applies(row))
+    };
+    of.iter().filter(applies).copied().collect()
 }
 
-/// The columns of these figures: the cost only if there are prices.
+/// The columns that apply to these figures.
 #[must_use]
 pub fn figure_columns(figures: &[&Figures]) -> Vec<Column> {
-    let has_cost = figures.iter().any(|figures| figures.cost.is_some());
-    COLUMNS.into_iter().filter(|column| has_cost || column.name != COST).collect()
+    let applies = |column: &Column| figures.iter().any(|figures| column.applies(figures));
+    COLUMNS.into_iter().chain(REQUESTS).filter(applies).collect()
 }
 
 fn has_several_releases(rows: &[ComparisonRow]) -> bool {
@@ -585,11 +324,11 @@ impl FiguresTable {
             let Some(first) = all.first() else { continue };
             let mut add = |cells, is_detail| lines.push(Line { cells, is_detail });
             if run.is_none() {
-                let text = |it: &Column| it.unit.text((it.figure)(first), 0);
+                let text = |it: &Column| it.text(first);
                 add(line(setting.to_string(), release, &text), false);
                 continue;
             }
-            let values = |it: &Column| all.iter().map(|figures| (it.figure)(figures)).collect();
+            let values = |it: &Column| all.iter().map(|figures| it.figure(figures)).collect();
             let of = |digits: usize, combine: fn(Vec<f64>) -> f64| {
                 move |it: &Column| it.unit.text(combine(values(it)), digits)
             };
@@ -621,7 +360,7 @@ impl FiguresTable {
 /// it is wider than `most_columns`.
 #[must_use]
 pub fn figures_text(rows: &[ComparisonRow], most_columns: usize) -> String {
-    FiguresTable::new("setting", rows, &columns(rows)).text(1, most_columns)
+    FiguresTable::new("setting", rows, &columns(rows, &COLUMNS)).text(1, most_columns)
 }
 
 /// The rows as tables, with the limits by load factor, if there are any, and the first differences
@@ -714,6 +453,7 @@ mod kinds_of_loads;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_autoscaler_models::api::PodSpec;
     use kube_autoscaler_models::rules::Release;
     use kube_lockstep_scenario::testing::{WEB, scenario};
     use kube_lockstep_sim::run::free_run;
@@ -732,11 +472,17 @@ mod tests {
         let figures = Figures::new(&scenario, &run, &Reference::new(&run));
         // 30 s with 2 pods, 90 s with 4 pods.
         assert!((figures.pod_hours - (30.0 * 2.0 + 90.0 * 4.0) / 3600.0).abs() < 1e-9);
-        assert_eq!((figures.changes, figures.direction_changes), (1, 0));
-        assert_eq!((figures.peak_replicas, figures.excess_replicas), (4, 0));
-        assert!((figures.above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
-        assert!((figures.longest_above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
-        assert!(figures.missing_pod_hours > 0.0 && figures.failed_seconds == 0.0, "{figures:?}");
+        assert_eq!((figures.scaling().changes, figures.scaling().direction_changes), (1, 0));
+        assert_eq!((figures.peak_replicas, figures.scaling().excess_replicas), (4, 0));
+        assert!((figures.scaling().above_target_seconds - 90.0).abs() < 1e-9, "{figures:?}");
+        assert!(
+            (figures.scaling().longest_above_target_seconds - 90.0).abs() < 1e-9,
+            "{figures:?}"
+        );
+        assert!(
+            figures.scaling().missing_pod_hours > 0.0 && figures.scaling().failed_seconds == 0.0,
+            "{figures:?}"
+        );
     }
 
     #[test]
@@ -748,11 +494,17 @@ mod tests {
         let higher = scenario(&text.replace("averageValue: 500m", "averageValue: 900m"));
         let run = free_run(&higher, Release::NEWEST);
         let own = Figures::new(&higher, &run, &Reference::new(&run));
-        assert_eq!((own.above_target_seconds, own.missing_pod_hours), (0.0, 0.0));
+        assert_eq!(
+            (own.scaling().above_target_seconds, own.scaling().missing_pod_hours),
+            (0.0, 0.0)
+        );
         let figures = Figures::new(&higher, &run, &reference);
-        assert!((figures.above_target_seconds - 120.0).abs() < 1e-9, "{figures:?}");
+        assert!((figures.scaling().above_target_seconds - 120.0).abs() < 1e-9, "{figures:?}");
         // Two pods stay, and 1.8 times as many, rounded up, would reach the first target.
-        assert!((figures.missing_pod_hours - 2.0 * 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
+        assert!(
+            (figures.scaling().missing_pod_hours - 2.0 * 120.0 / 3600.0).abs() < 1e-9,
+            "{figures:?}"
+        );
     }
 
     #[test]
@@ -768,7 +520,10 @@ mod tests {
             let scenario = with_target(&format!("averageValue: {target}"));
             let run = free_run(&scenario, Release::NEWEST);
             let figures = Figures::new(&scenario, &run, &reference);
-            assert!((figures.missing_pod_hours - 120.0 / 3600.0).abs() < 1e-9, "{figures:?}");
+            assert!(
+                (figures.scaling().missing_pod_hours - 120.0 / 3600.0).abs() < 1e-9,
+                "{figures:?}"
+            );
         }
     }
 
@@ -780,7 +535,7 @@ mod tests {
         let scenario = scenario(&text);
         let run = free_run(&scenario, Release::NEWEST);
         let figures = Figures::new(&scenario, &run, &Reference::new(&run));
-        assert!((figures.failed_seconds - 60.0).abs() < 1e-9, "{figures:?}");
+        assert!((figures.scaling().failed_seconds - 60.0).abs() < 1e-9, "{figures:?}");
     }
 
     #[test]
@@ -805,9 +560,12 @@ mod tests {
             Figures::new(&scenario, &run, &reference)
         };
         let old = figures("1.24");
-        assert!(old.above_target_seconds > 90.0 && old.missing_pod_hours > 0.04, "{old:?}");
         assert!(
-            figures("1.37").failed_seconds > 90.0,
+            old.scaling().above_target_seconds > 90.0 && old.scaling().missing_pod_hours > 0.04,
+            "{old:?}"
+        );
+        assert!(
+            figures("1.37").scaling().failed_seconds > 90.0,
             "ambiguous selectors: {:?}",
             figures("1.37")
         );
@@ -817,7 +575,8 @@ mod tests {
     fn wide_tables_are_divided() {
         let scenario = scenario(WEB);
         let run = free_run(&scenario, Release::NEWEST);
-        let figures = Figures::new(&scenario, &run, &Reference::new(&run)).at_price(0.05);
+        let figures = Figures::new(&scenario, &run, &Reference::new(&run))
+            .at_price(&"pod=0.05".parse().expect("a price"), &PodSpec::default());
         let row = ComparisonRow {
             setting: SettingName::of_only_scenario("a setting with a long name"),
             namespace: "default".to_owned(),
@@ -857,6 +616,6 @@ mod tests {
         let (one, other) = (figures("averageValue: 500m"), figures("averageValue: 495m"));
         assert_eq!(one.1, other.1, "the settings have the same replicas");
         assert!(one.1.iter().any(|replicas| *replicas > 2), "{:?}", one.1);
-        assert_eq!(one.0.missing_pod_hours, other.0.missing_pod_hours);
+        assert_eq!(one.0.scaling().missing_pod_hours, other.0.scaling().missing_pod_hours);
     }
 }

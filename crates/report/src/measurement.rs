@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
-use super::comparison::{Figures, MeasuredAgainst, Reference, ticks};
+use super::comparison::{MeasuredAgainst, Reference, ticks};
+use super::figures::{Figures, RequestFigures, ResourceFigures, Scaling};
 use super::missing::{Decided, MissingReplicas, MissingTime, Reconciled, Supply, pod_hours};
+use super::price::GIB;
 use super::table;
 use kube_autoscaler_models::derivation::{Derivation, MetricDerivation, Target};
-use kube_autoscaler_models::time::Time;
+use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::demand::{Demand, KnownMetric, Need};
-use kube_lockstep_sim::run::{FreeRun, FreeTick, ServingChange};
+use kube_lockstep_sim::run::{
+    FreeRun, FreeTick, InUse, PodChangeKind, RequestChange, RequestsInUse, ResourceInUse,
+    ServingChange,
+};
 
 /// The figures of a run and of its parts, which begin at these times.
 pub(super) fn measure(
@@ -23,15 +28,17 @@ pub(super) fn measure(
     let points = table::points(scenario, run, 0);
     let mut measured = Measured {
         demand: Demand::new(scenario),
+        requests: scenario.vpa.is_some().then(|| RequestsInUse::new(scenario)),
         reference,
         hpas: first_states(run),
         replicas: points.first().map_or(0, |(_, replicas)| *replicas),
-        whole: Sum::default(),
-        parts: vec![Sum::default(); boundaries.len()],
+        whole: Sum::new(scenario),
+        parts: vec![Sum::new(scenario); boundaries.len()],
     };
     let reconciles: Vec<&FreeTick> = ticks(run).collect();
     let (mut points, mut reconciles) = (&points[..], &reconciles[..]);
     let mut serving = &run.serving_changes[..];
+    let mut requests = &run.request_changes[..];
     let mut times = times(scenario, run, &measured.demand);
     times.extend(boundaries.iter().filter(|at| (Time::ZERO..scenario.until).contains(at)));
     times.sort();
@@ -39,6 +46,7 @@ pub(super) fn measure(
     for (index, at) in times.iter().enumerate() {
         let end = times.get(index + 1).copied().unwrap_or(scenario.until);
         measured.demand.advance(*at);
+        measured.hold(due(&mut requests, |it| it.at <= *at));
         if *at == Time::ZERO {
             // The pods of the start.
             measured.serve(due(&mut serving, |it| it.at <= Time::ZERO));
@@ -74,6 +82,7 @@ fn times(scenario: &Scenario, run: &FreeRun, demand: &Demand<'_>) -> Vec<Time> {
     times.extend(ticks(run).map(|tick| tick.observation.at));
     times.extend(run.serving_changes.iter().map(|change| change.at));
     times.extend(run.external_scales.iter().map(|scale| scale.at));
+    times.extend(run.request_changes.iter().map(|change| change.at));
     times.retain(|at| (Time::ZERO..until).contains(at));
     // Merges the lists, most of which are sorted.
     times.sort();
@@ -84,6 +93,8 @@ fn times(scenario: &Scenario, run: &FreeRun, demand: &Demand<'_>) -> Vec<Time> {
 /// The state of the HPAs of a target, and of the pods.
 struct Measured<'a> {
     demand: Demand<'a>,
+    /// If there is a VPA.
+    requests: Option<RequestsInUse<'a>>,
     reference: &'a Reference,
     hpas: BTreeMap<Arc<str>, HpaState>,
     /// `spec.replicas` of the target.
@@ -186,6 +197,15 @@ impl Needed {
 impl Measured<'_> {
     fn serve(&mut self, changes: &[ServingChange]) {
         changes.iter().for_each(|change| self.demand.apply(*change));
+        if let Some(requests) = &mut self.requests {
+            changes.iter().for_each(|change| requests.serve(*change));
+        }
+    }
+
+    fn hold(&mut self, changes: &[RequestChange]) {
+        if let Some(requests) = &mut self.requests {
+            changes.iter().for_each(|change| requests.hold(change));
+        }
     }
 
     /// A reconcile begins. It does not see the pods that its own changes create.
@@ -226,8 +246,7 @@ impl Measured<'_> {
     /// The replicas change.
     fn scale(&mut self, replicas: i32) {
         self.replicas = replicas;
-        let peak = &mut self.whole.figures.peak_replicas;
-        *peak = (*peak).max(replicas);
+        self.whole.peak_replicas = self.whole.peak_replicas.max(replicas);
     }
 
     /// Time passes without a change. `begun`: the number of parts that have begun.
@@ -245,13 +264,14 @@ impl Measured<'_> {
             replicas: self.replicas,
             needed,
             missing,
+            in_use: self.requests.as_mut().map(|requests| requests.at(from)),
             has_failed: self.hpas.values().any(|hpa| hpa.has_failed),
         };
         let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
         iter::once(&mut self.whole).chain(part).for_each(|sum| sum.add(&passed));
     }
 
-    /// Counts the changes of the replicas, and those of the direction.
+    /// Counts the changes of the replicas, those of the direction, and those of pods by a VPA.
     fn add_changes(&mut self, run: &FreeRun, boundaries: &[Time]) {
         let mut last: Option<(i32, usize)> = None;
         for tick in ticks(run) {
@@ -269,6 +289,11 @@ impl Measured<'_> {
             }
             last = Some((direction, begun));
         }
+        for change in run.vpa.iter().flat_map(|vpa| &vpa.pod_changes) {
+            let begun = boundaries.partition_point(|from| *from <= change.at);
+            let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
+            iter::once(&mut self.whole).chain(part).for_each(|sum| sum.add_pod_change(change.kind));
+        }
     }
 }
 
@@ -281,6 +306,8 @@ struct Passed {
     needed: Needed,
     /// The missing replicas by cause.
     missing: Option<MissingReplicas>,
+    /// The requests, if there is a VPA.
+    in_use: Option<InUse>,
     /// A reconcile or a metric has failed.
     has_failed: bool,
 }
@@ -288,19 +315,86 @@ struct Passed {
 /// The figures of a run, or of a part of it.
 #[derive(Clone, Debug, Default)]
 struct Sum {
-    figures: Figures,
     /// The integral of the replicas, in pods × nanoseconds.
     replicas: i128,
+    peak_replicas: i32,
+    /// If there is an HPA.
+    scaling: Option<ScalingSum>,
+    /// If there is a VPA.
+    requests: Option<RequestSum>,
+}
+
+/// The sums of [`Scaling`].
+#[derive(Clone, Debug, Default)]
+struct ScalingSum {
+    figures: Scaling,
     missing: MissingTime,
     above_since: Option<Time>,
 }
 
+/// The sums of [`RequestFigures`].
+#[derive(Clone, Debug, Default)]
+struct RequestSum {
+    figures: RequestFigures,
+    /// In thousandths of a core × nanoseconds.
+    cpu: ResourceInUse,
+    /// In thousandths of a byte × nanoseconds.
+    memory: ResourceInUse,
+    /// In pods × nanoseconds.
+    short_pods: i128,
+}
+
 impl Sum {
+    fn new(scenario: &Scenario) -> Sum {
+        Sum {
+            scaling: (!scenario.hpas.is_empty()).then(ScalingSum::default),
+            requests: scenario.vpa.as_ref().map(|_| RequestSum::default()),
+            ..Sum::default()
+        }
+    }
+
     fn add(&mut self, passed: &Passed) {
-        let Passed { from, end, replicas, needed, ref missing, has_failed } = *passed;
-        let (lasts, figures) = (end - from, &mut self.figures);
+        let Passed { from, end, replicas, .. } = *passed;
+        let lasts = end - from;
         self.replicas += i128::from(replicas) * i128::from(lasts.0);
-        figures.peak_replicas = figures.peak_replicas.max(replicas);
+        self.peak_replicas = self.peak_replicas.max(replicas);
+        if let Some(scaling) = &mut self.scaling {
+            scaling.add(passed);
+        }
+        if let Some((requests, in_use)) = self.requests.as_mut().zip(passed.in_use) {
+            requests.add(&in_use, lasts);
+        }
+    }
+
+    fn add_change(&mut self, reverses: bool) {
+        if let Some(ScalingSum { figures, .. }) = &mut self.scaling {
+            figures.changes += 1;
+            figures.direction_changes += usize::from(reverses);
+        }
+    }
+
+    fn add_pod_change(&mut self, kind: PodChangeKind) {
+        if let Some(RequestSum { figures, .. }) = &mut self.requests {
+            figures.evictions += usize::from(kind == PodChangeKind::Evicted);
+            figures.resizes += usize::from(kind == PodChangeKind::Updated);
+        }
+    }
+
+    fn figures(self) -> Figures {
+        Figures {
+            pod_hours: pod_hours(self.replicas),
+            cost: None,
+            peak_replicas: self.peak_replicas,
+            scaling: self.scaling.map(ScalingSum::figures),
+            requests: self.requests.map(RequestSum::figures),
+        }
+    }
+}
+
+impl ScalingSum {
+    fn add(&mut self, passed: &Passed) {
+        let Passed { from, end, replicas, needed, ref missing, has_failed, .. } = *passed;
+        let (lasts, figures) = (end - from, &mut self.figures);
         if let Some(needed) = needed.replicas {
             figures.excess_replicas = figures.excess_replicas.max(replicas.saturating_sub(needed));
             figures.needed_peak_replicas = figures.needed_peak_replicas.max(needed);
@@ -321,16 +415,40 @@ impl Sum {
             figures.longest_above_target_seconds.max((end - since).as_secs_f64());
     }
 
-    fn add_change(&mut self, reverses: bool) {
-        self.figures.changes += 1;
-        self.figures.direction_changes += usize::from(reverses);
-    }
-
-    fn figures(self) -> Figures {
-        Figures {
-            pod_hours: pod_hours(self.replicas),
+    fn figures(self) -> Scaling {
+        Scaling {
             missing_pod_hours: self.missing.pod_hours(),
             missing_pod_hours_by_cause: self.missing.by_cause(),
+            ..self.figures
+        }
+    }
+}
+
+impl RequestSum {
+    fn add(&mut self, in_use: &InUse, lasts: Span) {
+        let lasts = i128::from(lasts.0);
+        for (sum, amount) in [(&mut self.cpu, in_use.cpu), (&mut self.memory, in_use.memory)] {
+            sum.requested += amount.requested * lasts;
+            sum.unused += amount.unused * lasts;
+            sum.short += amount.short * lasts;
+        }
+        self.short_pods += in_use.short_pods as i128 * lasts;
+        self.figures.oom_kills += in_use.oom_kills;
+    }
+
+    fn figures(self) -> RequestFigures {
+        let in_units = |sum: ResourceInUse, unit: f64| {
+            let hours = |sum: i128| pod_hours(sum) / (1000.0 * unit);
+            ResourceFigures {
+                requested: hours(sum.requested),
+                unused: hours(sum.unused),
+                short: hours(sum.short),
+            }
+        };
+        RequestFigures {
+            cpu: in_units(self.cpu, 1.0),
+            memory: in_units(self.memory, GIB),
+            short_pod_hours: pod_hours(self.short_pods),
             ..self.figures
         }
     }

@@ -3,7 +3,11 @@
 use std::str::FromStr;
 
 use super::bound::number;
-use kube_autoscaler_models::api::{PodSpec, Requests};
+use kube_autoscaler_models::api::PodSpec;
+use kube_lockstep_sim::run::pod_request;
+
+/// The number of bytes in a GiB.
+pub(super) const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 /// The prices of an hour.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -20,30 +24,15 @@ impl Price {
     /// The price of an hour of a pod, by its requests.
     #[must_use]
     pub fn of(&self, spec: &PodSpec) -> f64 {
-        let amount = |resource| request(spec, resource);
-        let gib = 1024.0 * 1024.0 * 1024.0;
-        self.pod + self.core * amount("cpu") + self.gib * amount("memory") / gib
+        let amount = |resource| pod_request(spec, resource) as f64 / 1000.0;
+        self.of_hours(1.0, amount("cpu"), amount("memory") / GIB)
     }
-}
 
-/// The request of a pod, as the scheduler counts it: pod-level requests take precedence; the
-/// containers count while they run together, or an init container if it requests more.
-///
-/// Upstream: component-helpers, resource/helpers.go, `PodRequests`
-fn request(spec: &PodSpec, resource: &str) -> f64 {
-    let amount = |requests: &Requests| requests.get(resource).map_or(0.0, |it| it.approx_f64());
-    let (mut sidecars, mut largest) = (0.0, 0.0_f64);
-    for container in &spec.init_containers {
-        let together = sidecars + amount(&container.requests);
-        largest = largest.max(together);
-        if container.sidecar {
-            sidecars = together;
-        }
+    /// The price of pod-hours, core-hours and GiB-hours.
+    #[must_use]
+    pub(super) fn of_hours(&self, pods: f64, cores: f64, gib: f64) -> f64 {
+        self.pod * pods + self.core * cores + self.gib * gib
     }
-    let main: f64 = spec.containers.iter().map(|it| amount(&it.requests)).sum();
-    let containers = largest.max(main + sidecars);
-    let of_pod = spec.requests.as_ref().and_then(|requests| requests.get(resource));
-    of_pod.map_or(containers, |it| it.approx_f64()) + amount(&spec.overhead)
 }
 
 /// `cpu=0.03,memory=0.004`, `pod=0.05`.
@@ -81,7 +70,7 @@ impl FromStr for Price {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kube_autoscaler_models::api::Container;
+    use kube_autoscaler_models::api::{Container, Requests};
 
     fn requests(list: &[(&str, &str)]) -> Requests {
         let parse =
@@ -118,11 +107,11 @@ mod tests {
             ..PodSpec::default()
         };
         // The plain init container runs with the first sidecar: 2.25. Later, 1 + 0.25 + 0.5.
-        assert!((request(&spec, "cpu") - 2.35).abs() < 1e-12);
+        assert_eq!(pod_request(&spec, "cpu"), 2350);
         spec.init_containers.remove(1);
-        assert!((request(&spec, "cpu") - 1.85).abs() < 1e-12);
+        assert_eq!(pod_request(&spec, "cpu"), 1850);
         spec.requests = Some(requests(&[("cpu", "3")]));
-        assert!((request(&spec, "cpu") - 3.1).abs() < 1e-12);
+        assert_eq!(pod_request(&spec, "cpu"), 3100);
     }
 
     #[test]

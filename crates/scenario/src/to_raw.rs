@@ -21,8 +21,10 @@ use kube_autoscaler_models::time::Span;
 /// The file as JSON, in the order in which fields are written.
 pub(crate) fn to_value(scenario: &Scenario) -> Value {
     let mut file = file(scenario);
-    if let Some(vpa) = &scenario.vpa {
-        add_vpa(&mut file, &vpa.file);
+    match scenario.vpa.as_ref().map(|vpa| &vpa.recommender.file) {
+        Some(given) if scenario.hpas.is_empty() => file.clone_from(given),
+        Some(given) => add_vpa(&mut file, given),
+        None => {}
     }
     serde_json::to_value(file).unwrap_or_default()
 }

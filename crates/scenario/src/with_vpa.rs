@@ -1,26 +1,24 @@
-//! The part of a scenario that has a VPA with an HPA: the VPA and its recommender, updater and
-//! admission controller. Workload, metrics and time are those of the HPA.
+//! The part of a scenario that has a VPA whose recommendations are applied to pods: the VPA and its
+//! recommender, updater and admission controller. Usually, the scenario has an HPA as well.
 
 use std::sync::Arc;
 
-use super::raw::ScenarioFile;
+use super::resolved::{Scenario, TimelineEvent};
 use super::vpa::VpaScenario;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::vpa::admission::Limits;
 use kube_autoscaler_models::vpa::updater::UpdaterFlags;
 
-/// The VPA of a scenario with an HPA.
+/// A VPA whose recommendations are applied.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WithVpa {
-    /// The VPA, its recommender, their events and the expectations of recommendations. The workload
-    /// has the names of containers only, and there is no usage.
+    /// The VPA, its recommender, their events and the expectations of recommendations. With an HPA,
+    /// the workload has the names and limits of containers only, and there is no usage.
     pub recommender: Arc<VpaScenario>,
     /// The release of the recommender.
     pub release: VpaRelease,
     /// The flags of the updater.
     pub updater: UpdaterFlags,
-    /// The file, from which the VPA is written.
-    pub(crate) file: ScenarioFile,
 }
 
 impl WithVpa {
@@ -29,5 +27,27 @@ impl WithVpa {
     pub fn limits(&self) -> Limits {
         let containers = self.recommender.workload.containers.iter();
         containers.map(|container| (container.name.clone(), container.limits.clone())).collect()
+    }
+}
+
+impl VpaScenario {
+    /// The scenario without an HPA in which the updater and the admission controller apply the
+    /// recommendations to the pods, without expectations. None: there are several VPAs.
+    #[must_use]
+    pub fn applied(&self, release: VpaRelease) -> Option<Scenario> {
+        if self.vpas.len() > 1 {
+            return None;
+        }
+        let is_of_recommender = |event: &TimelineEvent| {
+            event.action.requires_vpa() || event.action.changes_containers()
+        };
+        let mut recommender = VpaScenario { expect: Vec::new(), ..self.clone() };
+        recommender.timeline.retain(is_of_recommender);
+        let mut world = self.world();
+        world.timeline.retain(|event| !is_of_recommender(event));
+        let (recommender, updater) = (Arc::new(recommender), UpdaterFlags::default());
+        let notes = self.notes.clone();
+        let vpa = Some(Arc::new(WithVpa { recommender, release, updater }));
+        Some(Scenario { vpa, notes, ..world })
     }
 }

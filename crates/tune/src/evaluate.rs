@@ -12,7 +12,9 @@ use super::tuned::remove_nulls;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_manifests::field::FieldPath;
-use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::comparison::Reference;
+use kube_lockstep_report::figures::Figures;
+use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::resolved::Observed;
 use kube_lockstep_scenario::{Diagnostic, Scenario};
@@ -48,8 +50,8 @@ pub(crate) struct Evaluator<'e> {
     /// The times at which the days begin.
     pub(crate) days: &'e [Time],
     pub(crate) reference: &'e Reference,
-    /// The price of the hour of a pod.
-    pub(crate) price: Option<f64>,
+    /// The prices of an hour.
+    pub(crate) price: Option<Price>,
     pub(crate) jobs: usize,
     /// Called after each setting. If it returns false, the search ends.
     pub(crate) goes_on: &'e (dyn Fn() -> bool + Sync),
@@ -104,7 +106,7 @@ impl Evaluator<'_> {
         let boundaries = if self.days.len() > 1 { self.days } else { &[] };
         let (whole, days) = Figures::of_parts(scenario, run, self.reference, boundaries);
         let priced = |figures: Figures| match self.price {
-            Some(price) => figures.at_price(price),
+            Some(price) => figures.at_price(&price, &scenario.workload.spec),
             None => figures,
         };
         let whole = priced(whole);

@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::{Tune, Tuned, Vary};
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_report::bound::Bounds;
-use kube_lockstep_report::comparison::{Figures, Reference};
+use kube_lockstep_report::comparison::Reference;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::testing::scenario;
 use kube_lockstep_sim::run::free_run;
@@ -83,7 +84,7 @@ fn the_front_is_that_of_every_setting_on_its_own() {
                     .replace("Seconds: 300", &format!("Seconds: {window}"))
                     .replace("maxReplicas: 12", &format!("maxReplicas: {most}"));
                 let it = figures(&reference, &text);
-                all.push((it.pod_hours, it.missing_pod_hours));
+                all.push((it.pod_hours, it.scaling().missing_pod_hours));
             }
         }
     }
@@ -96,7 +97,8 @@ fn the_front_is_that_of_every_setting_on_its_own() {
     let mut front: Vec<(f64, f64)> = all.iter().filter(is_best).copied().collect();
     front.sort_by(|one, other| one.0.total_cmp(&other.0));
     front.dedup();
-    let found = tuned.front.iter().map(|it| (it.figures.pod_hours, it.figures.missing_pod_hours));
+    let found =
+        tuned.front.iter().map(|it| (it.figures.pod_hours, it.figures.scaling().missing_pod_hours));
     assert_eq!(found.collect::<Vec<_>>(), front);
     assert!(front.len() > 3, "{front:?}");
 
@@ -104,7 +106,7 @@ fn the_front_is_that_of_every_setting_on_its_own() {
     let cheapest = cheapest.map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
     let best = tuned.best.expect("a setting that meets the objective");
     assert_eq!(best.figures.pod_hours, cheapest);
-    assert!(best.figures.missing_pod_hours <= 0.2, "{best:?}");
+    assert!(best.figures.scaling().missing_pod_hours <= 0.2, "{best:?}");
 }
 
 /// The parts of a result that must not depend on the number of threads.
@@ -128,8 +130,14 @@ fn a_local_search_finds_a_setting_that_is_better_than_the_current_one() {
     let tuned = tune(SHOP).settings(150).run().expect("a search");
     let best = tuned.best.as_ref().expect("a setting");
     assert!(best.figures.pod_hours < tuned.current.figures.pod_hours, "{}", tuned.headline());
-    assert!(best.figures.missing_pod_hours <= tuned.current.figures.missing_pod_hours);
-    assert!(best.figures.above_target_seconds <= tuned.current.figures.above_target_seconds);
+    assert!(
+        best.figures.scaling().missing_pod_hours
+            <= tuned.current.figures.scaling().missing_pod_hours
+    );
+    assert!(
+        best.figures.scaling().above_target_seconds
+            <= tuned.current.figures.scaling().above_target_seconds
+    );
     assert_eq!(tuned.contributions.len(), best.changes.len());
     assert_eq!(tuned.patches.len(), 1);
     // The patch is the difference between the manifests.
@@ -226,7 +234,8 @@ fn the_best_setting_of_several_days_is_the_cheapest_one_that_meets_the_objective
     let met = tuned.all.iter().filter(|setting| setting.days_kept == tuned.days);
     let cheapest = met.map(|setting| setting.figures.pod_hours).fold(f64::INFINITY, f64::min);
     assert_eq!(tuned.best.as_ref().map(|best| best.figures.pod_hours), Some(cheapest));
-    let front = tuned.front.iter().map(|it| (it.figures.pod_hours, it.figures.missing_pod_hours));
+    let front =
+        tuned.front.iter().map(|it| (it.figures.pod_hours, it.figures.scaling().missing_pod_hours));
     let front: Vec<(f64, f64)> = front.collect();
     let falls = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1;
     assert!(front.len() > 2 && front.windows(2).all(falls), "{front:?}");

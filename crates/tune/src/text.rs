@@ -2,7 +2,9 @@
 
 use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
 use kube_lockstep_manifests::field::value_text;
-use kube_lockstep_report::comparison::{Column, ComparisonRow, Figures, SettingName, figures_text};
+use kube_lockstep_report::columns::Column;
+use kube_lockstep_report::comparison::{ComparisonRow, SettingName, figures_text};
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::front::{Dot, FrontChart};
 use kube_lockstep_report::{counted, thousands, wrapped};
 use kube_lockstep_sim::run::shell_word;

@@ -18,7 +18,9 @@ use kube_autoscaler_models::time::Span;
 use kube_lockstep_manifests::field::FieldPath;
 use kube_lockstep_report::bound::{Bound, Bounds};
 use kube_lockstep_report::capacity::Capacity;
-use kube_lockstep_report::comparison::{COST, Column, Figures, Reference};
+use kube_lockstep_report::columns::{COST, Column};
+use kube_lockstep_report::comparison::Reference;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario::{self as scenario, Scenario};
 
@@ -177,14 +179,14 @@ impl Tune {
             axes: &[],
             days: &days,
             reference: &reference,
-            price: self.price.map(|price| price.of(&scenario.workload.spec)),
+            price: self.price,
             jobs: self.jobs.max(1),
             goes_on: &goes_on,
         };
         let current = evaluator.figures(scenario, &before);
         let notes = before.notes;
         drop((before.ticks, before.serving_changes));
-        let axes = self.axes(current.whole.needed_peak_replicas)?;
+        let axes = self.axes(current.whole.scaling().needed_peak_replicas)?;
         let evaluator = Evaluator { axes: &axes, ..evaluator };
         let tuned = Searching::new(self, minimized, evaluator, current)?.tuned()?;
         Ok(Tuned { notes, ..tuned })

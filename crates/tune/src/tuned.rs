@@ -7,7 +7,7 @@ use super::axis::Axis;
 use super::evaluate::Measured;
 use super::search::Point;
 use kube_lockstep_report::bound::Bounds;
-use kube_lockstep_report::comparison::Figures;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_sim::run::Note;
 
 /// A field that a setting changes.

@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Figures, MissingByCause, Reference};
+use super::{Figures, Reference};
+use crate::missing::MissingByCause;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_scenario::testing::scenario;
 use kube_lockstep_sim::run::{FreeRun, free_run};
@@ -183,18 +184,21 @@ fn cases() -> Vec<Case> {
 fn the_figures_are_those_of_a_calculation_by_hand() {
     for case in cases() {
         let (run, figures) = case.run();
-        let causes = figures.missing_pod_hours_by_cause;
+        let causes = figures.scaling().missing_pod_hours_by_cause;
         let measured = ByHand {
             pods: seconds(figures.pod_hours),
-            missing: seconds(figures.missing_pod_hours),
+            missing: seconds(figures.scaling().missing_pod_hours),
             without_pod: seconds(causes.start_up),
             beyond_the_most: seconds(causes.maximum),
-            above: figures.above_target_seconds as i64,
-            excess: i64::from(figures.excess_replicas),
-            needed: i64::from(figures.needed_peak_replicas),
+            above: figures.scaling().above_target_seconds as i64,
+            excess: i64::from(figures.scaling().excess_replicas),
+            needed: i64::from(figures.scaling().needed_peak_replicas),
         };
         assert_eq!(measured, by_hand(&case, &run), "{case:?}");
-        assert!((sum(&causes) - figures.missing_pod_hours).abs() < 1e-9, "{causes:?}: {case:?}");
+        assert!(
+            (sum(&causes) - figures.scaling().missing_pod_hours).abs() < 1e-9,
+            "{causes:?}: {case:?}"
+        );
     }
 }
 
@@ -204,28 +208,32 @@ fn the_figures_are_those_of_a_calculation_by_hand() {
 fn a_load_that_rises_from_8_pods_to_22() {
     let by_policy = 6 * 15;
     let (_, at_once) = rising().run();
-    assert_eq!((at_once.needed_peak_replicas, at_once.peak_replicas), (22, 22));
-    assert_eq!(at_once.excess_replicas, 0);
-    assert_eq!(seconds(at_once.missing_pod_hours), by_policy);
-    assert_eq!(seconds(at_once.missing_pod_hours_by_cause.policy), by_policy);
+    assert_eq!((at_once.scaling().needed_peak_replicas, at_once.peak_replicas), (22, 22));
+    assert_eq!(at_once.scaling().excess_replicas, 0);
+    assert_eq!(seconds(at_once.scaling().missing_pod_hours), by_policy);
+    assert_eq!(seconds(at_once.scaling().missing_pod_hours_by_cause.policy), by_policy);
     let (_, slow) = Case { startup: 300, ..rising() }.run();
-    assert_eq!(seconds(slow.missing_pod_hours), by_policy + 14 * 300, "about 1.2 pod-hours");
-    assert_eq!(seconds(slow.missing_pod_hours_by_cause.policy), by_policy);
-    assert_eq!(seconds(slow.missing_pod_hours_by_cause.start_up), 14 * 300);
+    assert_eq!(
+        seconds(slow.scaling().missing_pod_hours),
+        by_policy + 14 * 300,
+        "about 1.2 pod-hours"
+    );
+    assert_eq!(seconds(slow.scaling().missing_pod_hours_by_cause.policy), by_policy);
+    assert_eq!(seconds(slow.scaling().missing_pod_hours_by_cause.start_up), 14 * 300);
     // Until the last 6 pods are ready, each of the other 16 uses 134% of the target.
-    assert_eq!(seconds(slow.above_target_seconds / 3600.0), 300 + 15);
+    assert_eq!(seconds(slow.scaling().above_target_seconds / 3600.0), 300 + 15);
     let (_, low) = Case { most: 16, ..rising() }.run();
-    assert_eq!(seconds(low.missing_pod_hours), 6 * (900 - 60));
-    assert_eq!(seconds(low.missing_pod_hours_by_cause.maximum), 6 * (900 - 60));
+    assert_eq!(seconds(low.scaling().missing_pod_hours), 6 * (900 - 60));
+    assert_eq!(seconds(low.scaling().missing_pod_hours_by_cause.maximum), 6 * (900 - 60));
     let (_, waiting) = Case { behavior: WAITING, ..rising() }.run();
     // The recommendation of 45s, 8, leaves the window at 2m45s. At 3m, the 8 new pods do not count
     // as ready yet, so that the proposal is 16, which the window holds until 5m.
-    let causes = waiting.missing_pod_hours_by_cause;
+    let causes = waiting.scaling().missing_pod_hours_by_cause;
     assert_eq!(seconds(causes.window), 14 * 105 + 6 * 105);
     assert_eq!((seconds(causes.policy), seconds(causes.other)), (6 * 15, 6 * 15));
     let load = vec![(0, 2800), (67, 7500)];
     let (_, between) = Case { load, ..rising() }.run();
-    assert_eq!(seconds(between.missing_pod_hours_by_cause.sync_period), 14 * (75 - 67));
+    assert_eq!(seconds(between.scaling().missing_pod_hours_by_cause.sync_period), 14 * (75 - 67));
 }
 
 #[test]
@@ -234,8 +242,16 @@ fn a_load_of_k_times_the_target_needs_k_replicas() {
         for k in 1..=30 {
             let load = vec![(0, i64::from(k) * target)];
             let (_, figures) = Case { target, load, replicas: k, until: 120, ..RISING }.run();
-            assert_eq!((figures.needed_peak_replicas, figures.excess_replicas), (k, 0), "{target}");
-            assert_eq!((figures.missing_pod_hours, figures.changes), (0.0, 0), "{target}: {k}");
+            assert_eq!(
+                (figures.scaling().needed_peak_replicas, figures.scaling().excess_replicas),
+                (k, 0),
+                "{target}"
+            );
+            assert_eq!(
+                (figures.scaling().missing_pod_hours, figures.scaling().changes),
+                (0.0, 0),
+                "{target}: {k}"
+            );
         }
     }
 }
@@ -254,7 +270,7 @@ fn more_start_up_time_never_lowers_the_missing_pod_hours() {
         for startup in [0, 1, 15, 40, 100, 300, 600] {
             let (run, figures) = Case { startup, most, ..case.clone() }.run();
             let replicas: Vec<i32> = run.ticks.iter().map(|tick| tick.replicas_after).collect();
-            let missing = figures.missing_pod_hours;
+            let missing = figures.scaling().missing_pod_hours;
             if let Some((same, less)) = before
                 && (case.behavior != WAITING || same == replicas)
             {
@@ -270,13 +286,13 @@ fn more_start_up_time_never_lowers_the_missing_pod_hours() {
 #[test]
 fn a_maximum_that_meets_the_need_misses_nothing() {
     for case in cases() {
-        let needed = case.run().1.needed_peak_replicas;
+        let needed = case.run().1.scaling().needed_peak_replicas;
         let most = needed.max(case.replicas);
         let (_, figures) = Case { most, ..case.clone() }.run();
-        assert_eq!(figures.missing_pod_hours_by_cause.maximum, 0.0, "{case:?}");
+        assert_eq!(figures.scaling().missing_pod_hours_by_cause.maximum, 0.0, "{case:?}");
         if needed > case.replicas {
             let (_, figures) = Case { most: needed - 1, ..case.clone() }.run();
-            assert!(figures.missing_pod_hours_by_cause.maximum > 0.0, "{case:?}");
+            assert!(figures.scaling().missing_pod_hours_by_cause.maximum > 0.0, "{case:?}");
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::comparison::{Figures, Reference};
+use crate::comparison::Reference;
+use crate::figures::Figures;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_scenario::testing::{WEB, scenario};
 use kube_lockstep_scenario::{Scenario, parse};
@@ -25,9 +26,9 @@ fn figures(scenario: &Arc<Scenario>) -> Figures {
 
 fn needed(metric: &str, metrics: &str) -> i32 {
     let figures = figures(&stays(metric, metrics));
-    let missing = f64::from((figures.needed_peak_replicas - 2).max(0)) * 120.0 / 3600.0;
-    assert!((figures.missing_pod_hours - missing).abs() < 1e-9, "{metrics}: {figures:?}");
-    figures.needed_peak_replicas
+    let missing = f64::from((figures.scaling().needed_peak_replicas - 2).max(0)) * 120.0 / 3600.0;
+    assert!((figures.scaling().missing_pod_hours - missing).abs() < 1e-9, "{metrics}: {figures:?}");
+    figures.scaling().needed_peak_replicas
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn the_usage_of_a_container_is_its_load() {
         );
         let usage = format!("resource: [{{name: cpu, {usage}}}]");
         let scenario = scenario(&text.replace(CPU, &metric).replace(USAGE, &usage));
-        figures(&scenario).needed_peak_replicas
+        figures(&scenario).scaling().needed_peak_replicas
     };
     let usage = "containers: {app: 3, log: 400m}";
     assert_eq!(needed("app", usage), 60, "2 × 3 / (10% of 1)");
@@ -112,8 +113,11 @@ fn nothing_is_needed_in_a_gap_of_a_recording() {
     let read = |_: &str| Ok(load.to_owned());
     let scenario = Arc::new(parse("x.yaml", &text, &read).expect("a valid scenario"));
     let figures = figures(&scenario);
-    assert_eq!((figures.needed_peak_replicas, figures.excess_replicas), (4, 0));
-    assert!((figures.missing_pod_hours - 2.0 * 90.0 / 3600.0).abs() < 1e-9, "{figures:?}");
+    assert_eq!((figures.scaling().needed_peak_replicas, figures.scaling().excess_replicas), (4, 0));
+    assert!(
+        (figures.scaling().missing_pod_hours - 2.0 * 90.0 / 3600.0).abs() < 1e-9,
+        "{figures:?}"
+    );
 }
 
 /// The metrics are missing for a minute, but the load is known.
@@ -125,9 +129,12 @@ fn the_load_does_not_depend_on_the_metrics() {
     );
     let text = format!("{text}timeline:\n- {{at: 30s, for: 1m, metricsEmpty: {{}}}}\n");
     let figures = figures(&scenario(&text));
-    let causes = figures.missing_pod_hours_by_cause;
+    let causes = figures.scaling().missing_pod_hours_by_cause;
     assert!((causes.other - 2.0 * 60.0 / 3600.0).abs() < 1e-9, "{figures:?}");
-    assert_eq!((figures.missing_pod_hours, figures.failed_seconds), (causes.other, 60.0));
+    assert_eq!(
+        (figures.scaling().missing_pod_hours, figures.scaling().failed_seconds),
+        (causes.other, 60.0)
+    );
 }
 
 #[test]
@@ -139,9 +146,9 @@ fn a_higher_target_and_the_tolerance_are_causes() {
     let reference = Reference::new(&run);
     let figures = Figures::new(&first, &run, &reference);
     let hours = |pods: f64| pods * 120.0 / 3600.0;
-    assert!((figures.missing_pod_hours_by_cause.tolerance - hours(1.0)).abs() < 1e-9);
+    assert!((figures.scaling().missing_pod_hours_by_cause.tolerance - hours(1.0)).abs() < 1e-9);
     let higher = scenario(&text.replace("averageValue: 500m", "averageValue: 700m"));
     let figures = Figures::new(&higher, &free_run(&higher, Release::NEWEST), &reference);
-    assert!((figures.missing_pod_hours_by_cause.target - hours(1.0)).abs() < 1e-9);
-    assert!((figures.missing_pod_hours - hours(1.0)).abs() < 1e-9, "{figures:?}");
+    assert!((figures.scaling().missing_pod_hours_by_cause.target - hours(1.0)).abs() < 1e-9);
+    assert!((figures.scaling().missing_pod_hours - hours(1.0)).abs() < 1e-9, "{figures:?}");
 }

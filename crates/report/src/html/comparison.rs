@@ -10,9 +10,8 @@ use super::lane::{self, ChartAxis, Lane};
 use super::page;
 use super::section::Section;
 use super::share::Share;
-use crate::comparison::{
-    CAUSES, Column, ComparisonRow, SettingName, columns, not_compared, tables,
-};
+use crate::columns::{CAUSES, COLUMNS, Column, REQUESTS};
+use crate::comparison::{ComparisonRow, SettingName, columns, not_compared, tables};
 use crate::counted;
 use crate::first_difference::{Differing, differing};
 use crate::front::FrontChart;
@@ -450,9 +449,16 @@ fn figures(rows: &[ComparisonRow], limits: &[LimitsByLoad]) -> Markup {
         @for text in not_compared(rows) { p.note { (text) } }
         details.notes {
             summary { "What the columns mean" }
-            (meanings(&columns(rows)))
-            p { "The causes of missing pod-hours add up to “missing”:" }
-            (meanings(&CAUSES))
+            (meanings(&columns(rows, &COLUMNS)))
+            @let (causes, requests) = (columns(rows, &CAUSES), columns(rows, &REQUESTS));
+            @if !causes.is_empty() {
+                p { "The causes of missing pod-hours add up to “missing”:" }
+                (meanings(&causes))
+            }
+            @if !requests.is_empty() {
+                p { "The requests of pods, and the usage of their containers:" }
+                (meanings(&requests))
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ fn resolve(input: Input<'_>, problems: &mut Problems) -> Option<WithVpa> {
         check_modes(&recommender, release, at, problems);
         UPDATER.check_runs(recommender.until, updater.updater_interval, at, problems);
     }
-    Some(WithVpa { recommender: Arc::new(recommender), release, updater, file: file.clone() })
+    Some(WithVpa { recommender: Arc::new(recommender), release, updater })
 }
 
 /// Adds what the HPA's part of the scenario determines.

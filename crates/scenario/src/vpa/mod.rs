@@ -21,6 +21,7 @@ pub(super) use self::expected_checkpoint::ApiTime;
 pub use self::expected_checkpoint::{ExpectedCheckpoint, ExpectedHistogram};
 pub use self::raw::{CheckpointManifest, History, VpaWorkload};
 pub use self::releases::VpaReleaseRange;
+use super::raw::ScenarioFile;
 use super::releases::for_others;
 use super::resolved::{Metrics, TimelineEvent};
 use crate::diagnostic::Diagnostic;
@@ -78,6 +79,8 @@ pub struct VpaScenario {
     pub until: Time,
     /// The expectations.
     pub expect: Vec<VpaExpectation>,
+    /// The file, from which the VPA is written.
+    pub file: Arc<ScenarioFile>,
 }
 
 impl VpaScenario {

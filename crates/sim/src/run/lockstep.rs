@@ -22,7 +22,7 @@ use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, ExternalScale, Moment, Reconciled, ScaleTargets};
 use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
-use crate::world::{Change, ServingChange, World};
+use crate::world::{Change, RequestChange, ServingChange, World};
 use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::hpa::{Decision, hpas_with_same_pods};
 use kube_autoscaler_models::observation::{ApiOutcome, Observation};
@@ -54,6 +54,8 @@ pub struct FreeRun {
     pub restarts: Vec<(usize, Time)>,
     /// When pods of the workload begin and end to serve the load, in this order.
     pub serving_changes: Vec<ServingChange>,
+    /// The changes of the requests that pods hold, in this order. Empty: there is no VPA.
+    pub request_changes: Vec<RequestChange>,
     /// Why the scenario could not run to its end, if it could not.
     pub undetermined: Option<RandomOutcome>,
     /// Parts of the scenario that are probably mistakes.
@@ -576,6 +578,9 @@ fn free_run_with(
 ) -> FreeRun {
     let mut world = World::new(scenario);
     world.keep_serving_changes();
+    if scenario.vpa.is_some() {
+        world.keep_request_changes();
+    }
     let mut run = HpaLockstep::in_world(world, scenario, rules);
     let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, model::NAME, release);
@@ -633,9 +638,17 @@ fn free_run_with(
         is_about_reading: true,
     }));
     let vpa = vpa.map(|vpa| Box::new(vpa.into_run(&run.world)));
-    let serving_changes = run.world.take_serving_changes();
-    let (external_scales, undetermined) = (run.external_scales, run.undetermined);
-    FreeRun { trace, ticks, external_scales, restarts, serving_changes, undetermined, notes, vpa }
+    FreeRun {
+        trace,
+        ticks,
+        external_scales: run.external_scales,
+        restarts,
+        serving_changes: run.world.take_serving_changes(),
+        request_changes: run.world.take_request_changes(),
+        undetermined: run.undetermined,
+        notes,
+        vpa,
+    }
 }
 
 /// About how many ticks a run has: without the memory for them, their list is copied as it grows.

@@ -31,7 +31,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use crate::engine::shell::shell_word;
-pub use crate::world::{PodChange, PodChangeKind, ServingChange, UpdaterReport};
+pub use crate::world::{
+    InUse, PodChange, PodChangeKind, RequestChange, RequestsInUse, ResourceInUse, ServingChange,
+    UpdaterReport, pod_request,
+};
 pub use hpa_with_vpa::VpaRun;
 pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, free_run_without_trace, run_one,

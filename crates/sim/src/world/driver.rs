@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::applied_vpa::{PodChange, PodDecision, UpdaterReport};
 use super::change::Change;
+use super::held_requests::{HeldRequests, RequestChange};
 use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
 use super::seen_pods::SeenPods;
@@ -189,6 +190,20 @@ impl World {
     /// The kept changes of the pods that serve the load, in their order.
     pub fn take_serving_changes(&mut self) -> Vec<ServingChange> {
         self.simulation.serving_changes.take().unwrap_or_default()
+    }
+
+    /// Keeps from now on which requests the pods hold. Pods that exist now hold theirs from now on.
+    pub fn keep_request_changes(&mut self) {
+        let WorldSimulation { pods, now, templates, held_requests, .. } = &mut self.simulation;
+        let at = (*now).max(Time::ZERO);
+        let mut held = HeldRequests::default();
+        pods.iter().for_each(|(ordinal, pod)| held.see(at, *ordinal, pod, templates));
+        *held_requests = Some(Box::new(held));
+    }
+
+    /// The kept changes of the requests that pods hold, in their order.
+    pub fn take_request_changes(&mut self) -> Vec<RequestChange> {
+        self.simulation.held_requests.take().map(|held| held.changes).unwrap_or_default()
     }
 
     /// Keeps the decisions of the updater and the admission controller from now on.

@@ -283,11 +283,8 @@ impl SimPod {
 
     /// The source of the pod's values of a resource.
     fn source(&self, resource: usize, shared: bool) -> Source {
-        match self.exceptions.as_ref().map(|exceptions| &exceptions[resource]) {
-            Some(exceptions) if !exceptions.is_empty() => Source::Exceptions(exceptions.clone()),
-            _ if shared && !self.serving() => Source::Idle,
-            _ => Source::Common,
-        }
+        let own = self.exceptions.as_ref().map(|exceptions| &exceptions[resource]);
+        Source::of_pod(own, shared, self.serving())
     }
 
     /// The phase of the pod in the API.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use super::applied_vpa::AppliedVpa;
 use super::backlog::Backlogs;
+use super::held_requests::HeldRequests;
 use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
 use super::seen_pods::SeenPods;
@@ -54,6 +55,8 @@ pub(super) struct WorldSimulation {
     pub(super) backlogs: Backlogs,
     /// When pods begin and end to serve the load, if it is kept.
     pub serving_changes: Option<Vec<ServingChange>>,
+    /// The pods that hold requests, if they are kept.
+    pub(super) held_requests: Option<Box<HeldRequests>>,
     pub schedule: Schedule,
     /// The VPA whose recommendations new pods get.
     pub vpa: Option<Box<AppliedVpa>>,
@@ -222,6 +225,7 @@ impl WorldSimulation {
             serving: 0,
             backlogs: Backlogs::new(scenario),
             serving_changes: None,
+            held_requests: None,
             schedule: Schedule::default(),
             usage: Shared::new(Usage::new(scenario)),
             changed_pods: Vec::new(),
@@ -524,6 +528,9 @@ impl WorldSimulation {
             }
             if let Some(seen) = &mut self.seen {
                 seen.see(ordinal, pod, self.templates.spec_of(pod));
+            }
+            if let Some(held) = &mut self.held_requests {
+                held.see(self.now, ordinal, pod, &self.templates);
             }
             if remains {
                 self.serving = self.serving + usize::from(serves) - usize::from(served);

@@ -75,6 +75,18 @@ pub(super) enum Source {
     Exceptions(Box<[usize]>),
 }
 
+impl Source {
+    /// The source of a pod's values of a resource. `own`: its exceptions, by index. `is_shared`:
+    /// the pods share a load.
+    pub(super) fn of_pod(own: Option<&Box<[usize]>>, is_shared: bool, serves: bool) -> Source {
+        match own {
+            Some(own) if !own.is_empty() => Source::Exceptions(own.clone()),
+            _ if is_shared && !serves => Source::Idle,
+            _ => Source::Common,
+        }
+    }
+}
+
 /// Usage that a pod does not report.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Hidden {

@@ -104,6 +104,7 @@ pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaS
         timeline: events,
         until: file.until,
         expect,
+        file: Arc::new(file.clone()),
     };
     scenario.hash = hash_of(&scenario, file, autoscalers);
     Some(scenario)
@@ -172,6 +173,8 @@ fn hash_of(scenario: &VpaScenario, file: &ScenarioFile, autoscalers: Autoscalers
         notes: _,
         expect: _,
         hash: _,
+        // It has the same content.
+        file: _,
     } = scenario;
     let timeline = file.timeline.iter();
     let mut timeline: Vec<_> =
