@@ -149,7 +149,7 @@ impl ReleaseOrCheckoutArgs {
 }
 
 /// Parses releases of both kinds. A patch version must be the available one.
-fn any_releases(text: &str) -> Result<AnyReleases, String> {
+pub(super) fn any_releases(text: &str) -> Result<AnyReleases, String> {
     AnyReleases::parse(text, release)
 }
 

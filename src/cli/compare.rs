@@ -12,12 +12,14 @@ use self::subjects::{Subject, Subjects, subjects};
 use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
-use super::manifests::{self, HpaArgs, ManifestArgs};
+use super::manifests::{self, AutoscalerArgs, ManifestArgs, SkipArgs};
 use super::measure::MeasureArgs;
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
-use kube_autoscaler_models::rules::{Release, Releases, Rules};
+use kube_autoscaler_models::rules::{
+    AnyRelease, AnyReleases, Release, Releases, Rules, VpaRelease,
+};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_report::comparison::{
     ComparisonRow, Reference, SettingName, columns_help, comparison, not_compared,
@@ -42,10 +44,7 @@ Exit codes:
        compared; or an output can't be written
   4    a folder or a glob contains no scenarios";
 
-/// The help of options that other commands have for VPAs as well.
-const FILENAME_HELP: &str = "\
-Manifests of HPAs and their targets: files, folders, or `-` for standard input; as for `kubectl \
-apply`, or as `kubectl get -o yaml` prints them. Objects of other kinds are ignored";
+/// The help of an option that ends predictions of other commands earlier.
 const UNTIL_HELP: &str = "\
 The end of the prediction [default: the end of the recorded loads, or 10 minutes after the last \
 change of another load of any setting if that is later]";
@@ -56,7 +55,6 @@ const CURRENT: &str = "current";
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n{}\n\n{HELP}", columns_help(100), manifests::LOAD_HELP))]
-#[command(mut_arg("filename", |it| it.help(FILENAME_HELP)))]
 #[command(mut_arg("until", |it| it.help(UNTIL_HELP)))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
@@ -86,9 +84,10 @@ pub(super) struct Args {
     load_factors: Option<LoadFactors>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// The Kubernetes releases: one, several (`1.30,1.35-1.37`), or `all` [default: the newest]
-    #[arg(long, value_name = "RELEASES", value_parser = args::releases)]
-    release: Option<Releases>,
+    /// The releases: of Kubernetes (`1.37`, `1.30,1.35-1.37`), for VPAs without an HPA also of the
+    /// VPA (`vpa-1.8`, `vpa-1.6-1.8`), or `all` [default: the newest]
+    #[arg(long, value_name = "RELEASES", value_parser = args::any_releases)]
+    release: Option<AnyReleases>,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -99,21 +98,52 @@ pub(super) struct Args {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    hpas: HpaArgs,
+    autoscalers: AutoscalerArgs,
+    #[command(flatten)]
+    skip: SkipArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
 
 impl Args {
-    fn releases(&self) -> Releases {
-        self.release.clone().unwrap_or_else(|| Releases::only(Release::NEWEST))
+    /// The releases on which a scenario is predicted: of the VPA if there is no HPA.
+    fn releases(&self, scenario: &Scenario) -> Vec<AnyRelease> {
+        let of = |kind: fn(&AnyReleases) -> Vec<AnyRelease>, newest: AnyRelease| {
+            let named = self.release.as_ref().map(kind).unwrap_or_default();
+            if named.is_empty() { vec![newest] } else { named }
+        };
+        match scenario.hpas.is_empty() {
+            true => of(
+                |it| it.vpa.iter().copied().map(AnyRelease::Vpa).collect(),
+                AnyRelease::Vpa(VpaRelease::NEWEST),
+            ),
+            false => of(
+                |it| {
+                    it.kubernetes
+                        .iter()
+                        .flat_map(Releases::iter)
+                        .map(AnyRelease::Kubernetes)
+                        .collect()
+                },
+                AnyRelease::Kubernetes(Release::NEWEST),
+            ),
+        }
     }
 
     /// The number of predictions without repetitions.
     fn count(&self, subjects: &[Subject<'_>]) -> usize {
-        let settings = subjects.iter().map(|it| 1 + it.settings.len()).sum::<usize>();
+        let of_subject =
+            |it: &Subject<'_>| (1 + it.settings.len()) * self.releases(&it.scenario).len();
         let factors = self.load_factors.as_ref().map_or(1, |it| it.factors.len());
-        settings * factors * self.releases().iter().count()
+        subjects.iter().map(of_subject).sum::<usize>() * factors
+    }
+}
+
+/// The scenario on a release of the VPA or of Kubernetes, and the release of Kubernetes.
+fn on_release(scenario: &Arc<Scenario>, release: AnyRelease) -> (Arc<Scenario>, Release) {
+    match release {
+        AnyRelease::Kubernetes(release) => (scenario.clone(), release),
+        AnyRelease::Vpa(release) => (Arc::new(scenario.with_vpa_release(release)), Release::NEWEST),
     }
 }
 
@@ -213,7 +243,7 @@ struct Predictions {
 
 /// The limits that apply in the first run of a setting, at a load factor on a release.
 struct Applied {
-    release: Release,
+    release: AnyRelease,
     factor: LoadFactor,
     limits: AppliedLimits,
 }
@@ -326,6 +356,12 @@ fn note_on_metrics(setting: &SettingName, lacking: &[Arc<str>]) -> Option<String
     })
 }
 
+/// The name of the VPA of a scenario, if it has one.
+fn vpa_name(scenario: &Scenario) -> Option<String> {
+    let name = scenario.vpa.as_ref()?.recommender.names().next()?;
+    Some(name.name.to_string())
+}
+
 /// The namespace, kind and name of the target of a scenario.
 type Workload = [String; 3];
 
@@ -364,15 +400,16 @@ impl Predictions {
             let setting = SettingName { load_factor: Some(*factor), ..setting.clone() };
             self.add(&setting, about, &multiplied(*factor)?, args)?;
         }
-        for release in args.releases().iter() {
-            let applied = self.applied.iter().filter(|applied| applied.release == release);
+        for named in args.releases(scenario) {
+            let applied = self.applied.iter().filter(|applied| applied.release == named);
             let known: Vec<_> = applied.map(|it| (it.factor, it.limits)).collect();
             if known.len() == factors.len() {
                 let at = |factor| {
-                    let run = free_run(&multiplied(factor).ok()?, release);
+                    let (scenario, release) = on_release(&multiplied(factor).ok()?, named);
+                    let run = free_run(&scenario, release);
                     run.undetermined.is_none().then(|| AppliedLimits::new(&run))
                 };
-                let (setting, release) = (setting.clone(), release.to_string());
+                let (setting, release) = (setting.clone(), named.to_string());
                 self.limits.push(LimitsByLoad::new(setting, release, known, at));
             }
         }
@@ -385,7 +422,9 @@ impl Predictions {
         scenario: &Arc<Scenario>,
         release: Release,
     ) -> Result<FreeRun, SkipReason> {
-        if let Some(why) = scenario.unsupported_on(release) {
+        let vpa = scenario.vpa.as_ref();
+        let unsupported = vpa.and_then(|vpa| vpa.recommender.unsupported_on(vpa.release));
+        if let Some(why) = scenario.unsupported_on(release).or(unsupported) {
             return Err(why);
         }
         let run = free_run(scenario, release);
@@ -409,18 +448,19 @@ impl Predictions {
         scenario: &Arc<Scenario>,
         args: &Args,
     ) -> anyhow::Result<()> {
-        let releases = args.releases();
         let mut reconciles = Vec::new();
         let mut before: Option<Before> = None;
-        for release in releases.iter() {
+        for named in args.releases(scenario) {
+            let (scenario, release) = on_release(scenario, named);
             let mut here = None;
             for number in 0..args.runs {
-                let scenario = with_noise_of_run(scenario, setting, number)?;
+                let scenario = with_noise_of_run(&scenario, setting, number)?;
                 let row = ComparisonRow {
                     setting: setting.clone(),
                     namespace: scenario.namespace.to_string(),
-                    hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
-                    release: release.to_string(),
+                    hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()),
+                    vpa: vpa_name(&scenario),
+                    release: named.to_string(),
                     run: (args.runs > 1).then_some(number + 1),
                     figures: None,
                     first_difference: None,
@@ -439,7 +479,7 @@ impl Predictions {
                 if number == 0 {
                     reconciles.extend(Reconciles::new(release, &run));
                     self.applied.extend(setting.load_factor.map(|factor| Applied {
-                        release,
+                        release: named,
                         factor,
                         limits: AppliedLimits::new(&run),
                     }));

@@ -399,7 +399,7 @@ fn page(report: &Report<'_>, planned: &[Planned<'_>], args: &Args) -> String {
             rows.push(ComparisonRow {
                 setting,
                 namespace: scenario.namespace.to_string(),
-                hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default(),
+                hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()),
                 release: report.subject.release.clone(),
                 figures: Some(figures),
                 ..ComparisonRow::default()

@@ -498,7 +498,7 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
             AnyFixture::Hpa(Arc::new(scenario))
         }
         AnyScenario::Vpa(scenario) => {
-            let notes = notes(&scenario.notes);
+            let notes = [draft.notes_on_recommender.clone(), notes(&scenario.notes)].concat();
             AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, ..*scenario }))
         }
     })
@@ -531,8 +531,7 @@ fn require_all_values(drafts: &[Draft], of: &Autoscalers) -> Result<(), Failure>
         return Ok(());
     }
     let has = |kind: &AutoscalerKind| drafts.iter().any(|draft| draft.kind == *kind);
-    let kinds: Vec<AutoscalerKind> =
-        [AutoscalerKind::Hpa, AutoscalerKind::Vpa].into_iter().filter(has).collect();
+    let kinds: Vec<AutoscalerKind> = AutoscalerKind::ALL.into_iter().filter(has).collect();
     let hint = match drafts {
         [_] => Some(EXAMPLES.to_owned()),
         _ => of.hint_on_missing(&kinds),

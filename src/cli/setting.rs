@@ -1,4 +1,4 @@
-//! Settings of an HPA that `compare` predicts: some of its fields, or another manifest.
+//! Settings of autoscalers that `compare` predicts: some of their fields, or another manifest.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -8,8 +8,31 @@ use serde_json::Value;
 use super::failure::Failure;
 use super::manifests;
 use kube_lockstep_manifests::field::{FieldPath, find_hpa, split_at_commas};
-use kube_lockstep_manifests::{HpaManifest, HpaName, ManifestFile};
+use kube_lockstep_manifests::{AutoscalerKind, HpaManifest, HpaName, ManifestFile};
 use kube_lockstep_scenario as scenario;
+
+/// The names of autoscalers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub(super) hpas: Vec<HpaName>,
+    pub(super) vpas: Vec<HpaName>,
+}
+
+impl Names {
+    /// All of them, with their kinds.
+    pub(super) fn all(&self) -> impl Iterator<Item = (AutoscalerKind, &HpaName)> {
+        let hpas = self.hpas.iter().map(|name| (AutoscalerKind::Hpa, name));
+        hpas.chain(self.vpas.iter().map(|name| (AutoscalerKind::Vpa, name)))
+    }
+
+    /// The names of several scenarios.
+    pub(super) fn concat(several: &[Names]) -> Names {
+        Names {
+            hpas: several.iter().flat_map(|it| it.hpas.clone()).collect(),
+            vpas: several.iter().flat_map(|it| it.vpas.clone()).collect(),
+        }
+    }
+}
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -99,26 +122,34 @@ impl Setting {
         }
     }
 
-    /// Returns the HPAs of a scenario that the setting changes. `known` has all predicted HPAs.
-    pub(super) fn changed<'h>(&self, hpas: &'h [HpaName], known: &[HpaName]) -> Vec<&'h HpaName> {
-        let is_changed = |name: &&HpaName| match &self.change {
+    /// Returns the autoscalers of a scenario that the setting changes. `known` has all predicted
+    /// ones.
+    pub(super) fn changed<'h>(
+        &self,
+        own: &'h Names,
+        known: &Names,
+    ) -> Vec<(AutoscalerKind, &'h HpaName)> {
+        let is_changed = |(kind, name): &(AutoscalerKind, &HpaName)| match &self.change {
             SettingChange::Fields(fields) => {
-                fields.iter().any(|field| field.path.is_for(&name.name))
+                fields.iter().any(|field| field.path.is_for(*kind, &name.name))
             }
-            SettingChange::Manifest(_) => !self.manifests_of(name, known).is_empty(),
+            SettingChange::Manifest(_) => {
+                *kind == AutoscalerKind::Hpa && !self.manifests_of(name, &known.hpas).is_empty()
+            }
         };
-        hpas.iter().filter(is_changed).collect()
+        own.all().filter(is_changed).collect()
     }
 
-    /// Returns true if the scenario of these HPAs contains those that the setting names, if it
-    /// names any.
-    pub(super) fn is_for(&self, hpas: &[HpaName], known: &[HpaName]) -> bool {
-        let exists = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
+    /// Returns true if the scenario of these autoscalers contains those that the setting names, if
+    /// it names any.
+    pub(super) fn is_for(&self, own: &Names, known: &Names) -> bool {
         match &self.change {
             SettingChange::Fields(fields) => {
-                fields.iter().filter_map(|field| field.path.hpa.as_deref()).all(exists)
+                let exists =
+                    |path: &FieldPath| own.all().any(|(kind, name)| path.is_for(kind, &name.name));
+                fields.iter().all(|field| exists(&field.path))
             }
-            SettingChange::Manifest(_) => !self.changed(hpas, known).is_empty(),
+            SettingChange::Manifest(_) => !self.changed(own, known).is_empty(),
         }
     }
 
@@ -186,18 +217,18 @@ impl Setting {
         Ok(notes)
     }
 
-    /// Changes the HPAs of a scenario.
+    /// Changes the autoscalers of a scenario.
     pub(super) fn apply(
         &self,
         tree: &mut Value,
-        hpas: &[HpaName],
-        known: &[HpaName],
+        own: &Names,
+        known: &Names,
     ) -> Result<(), Failure> {
         if let SettingChange::Fields(fields) = &self.change {
             return apply_all(fields, tree).map_err(Failure::usage);
         }
-        for hpa in hpas {
-            if let [manifest] = *self.manifests_of(hpa, known) {
+        for hpa in &own.hpas {
+            if let [manifest] = *self.manifests_of(hpa, &known.hpas) {
                 let before = find_hpa(tree, Some(&hpa.name)).map_err(Failure::usage)?;
                 replace(before, manifest)?;
             }
@@ -206,17 +237,17 @@ impl Setting {
     }
 }
 
-/// Sets fields of HPAs.
+/// Sets fields of autoscalers.
 fn apply_all(fields: &[Field], tree: &mut Value) -> Result<(), String> {
     let mut metrics = Vec::new();
     for field in fields {
-        let hpa = field.path.find_hpa(tree)?;
+        let hpa = field.path.find(tree)?;
         metrics.push(hpa["spec"]["metrics"].as_array().map_or(0, Vec::len));
         field.path.set(hpa, field.value.clone())?;
     }
     // Several fields can add a metric together.
     for (field, metrics) in fields.iter().zip(metrics) {
-        field.path.check_metric(field.path.find_hpa(tree)?, metrics)?;
+        field.path.check_metric(field.path.find(tree)?, metrics)?;
     }
     Ok(())
 }

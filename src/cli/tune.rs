@@ -19,6 +19,7 @@ use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::{exit, interrupt};
 use kube_lockstep::{Setting, Tune, Tuned};
+use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::columns::Column;
 use kube_lockstep_report::comparison::{ComparisonRow, SettingName};
@@ -189,7 +190,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 
 /// Returns true if a scenario has the HPA that a field names, if it names one.
 fn is_for(vary: &Vary, scenario: &Scenario) -> bool {
-    scenario.hpas.iter().any(|hpa| vary.path.is_for(&hpa.name))
+    scenario.hpas.iter().any(|hpa| vary.path.is_for(AutoscalerKind::Hpa, &hpa.name))
 }
 
 /// Fails if a field names an HPA that no scenario has.
@@ -198,7 +199,7 @@ fn check_names(vary: &[Vary], scenarios: &[Arc<Scenario>]) -> Result<(), Failure
     let Some(Vary { path, .. }) = vary.iter().find(|vary| !is_known(vary)) else { return Ok(()) };
     let hpas = scenarios.iter().flat_map(|scenario| &scenario.hpas);
     let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
-    let what = format!("--vary: there is no HPA `{}`", path.hpa.as_deref().unwrap_or_default());
+    let what = format!("--vary: there is no HPA `{}`", path.name.as_deref().unwrap_or_default());
     Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))))
 }
 

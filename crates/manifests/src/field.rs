@@ -1,37 +1,69 @@
-//! Fields of HPAs by their paths, such as `spec.maxReplicas`.
+//! Fields of autoscalers by their paths, such as `spec.maxReplicas`.
 
 use std::fmt;
 
 use serde_json::Value;
 
+use super::AutoscalerKind;
 use kube_autoscaler_models::counted::counted;
 
-/// The path of a field of an HPA.
+/// The path of a field of an HPA or a VPA, or of a flag of the components of a VPA.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldPath {
-    /// The name of the HPA, if it is one of several.
-    pub hpa: Option<String>,
+    /// The kind of the autoscaler, if the path names it.
+    pub kind: Option<AutoscalerKind>,
+    /// The name of the autoscaler, if it is one of several.
+    pub name: Option<String>,
     parts: Vec<String>,
 }
 
-/// The beginning of a path.
+/// The beginning of the path of a field.
 const SPEC: &str = "spec.";
+
+/// The beginnings of the paths of flags.
+const FLAGS: [&str; 2] = ["recommender.flags.", "updater.flags."];
+
+/// Returns true if a text begins like a path without the name of an autoscaler.
+fn begins_path(text: &str) -> bool {
+    text.starts_with(SPEC) || FLAGS.iter().any(|flags| text.starts_with(flags))
+}
 
 impl FieldPath {
     /// Reads a path, for example `spec.maxReplicas`, `web/spec.maxReplicas` for one of several
-    /// HPAs, or `spec.metrics[0].resource.target.averageUtilization`.
+    /// autoscalers, `vpa/spec.updatePolicy.updateMode` for the VPA,
+    /// `spec.metrics[0].resource.target.averageUtilization`, or
+    /// `recommender.flags.target-cpu-percentile`.
     ///
     /// # Errors
     /// If it is not the path of a field that settings can change.
-    pub fn parse(path: &str) -> Result<FieldPath, String> {
-        let (hpa, path) = match path.split_once('/') {
-            Some((hpa, path)) if path.starts_with(SPEC) => (Some(hpa.to_owned()), path),
-            _ => (None, path),
+    pub fn parse(text: &str) -> Result<FieldPath, String> {
+        let text = text.trim();
+        let slashes = text.match_indices('/').map(|(at, _)| at + 1);
+        let begin = [0].into_iter().chain(slashes).find(|at| begins_path(&text[*at..]));
+        let (owner, path) = text.split_at(begin.unwrap_or(0));
+        let owner: Vec<&str> = owner.split_terminator('/').collect();
+        let kind = |text: &str| match text {
+            "hpa" => Some(AutoscalerKind::Hpa),
+            "vpa" => Some(AutoscalerKind::Vpa),
+            _ => None,
         };
-        // `metrics[0]` is the same as `metrics.0`.
-        let path = path.trim().replace('[', ".").replace(']', "");
-        let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
-        if parts.first().is_none_or(|first| first != "spec") || parts.iter().any(String::is_empty) {
+        let (kind, name) = match owner.as_slice() {
+            [] => (None, None),
+            [only] if kind(only).is_some() => (kind(only), None),
+            [only] => (None, Some((*only).to_owned())),
+            [first, name] if kind(first).is_some() => (kind(first), Some((*name).to_owned())),
+            _ => return Err(format!("{text}: expected NAME/{SPEC}…, hpa/NAME/… or vpa/NAME/…")),
+        };
+        // Names of flags have no dots.
+        let parts: Vec<String> = match FLAGS.iter().find(|flags| path.starts_with(**flags)) {
+            Some(flags) => {
+                let fields = flags.split_terminator('.').chain([&path[flags.len()..]]);
+                fields.map(str::to_owned).collect()
+            }
+            // `metrics[0]` is the same as `metrics.0`.
+            None => path.replace('[', ".").replace(']', "").split('.').map(str::to_owned).collect(),
+        };
+        if begin.is_none() || parts.iter().any(String::is_empty) {
             return Err("the path must begin with `spec.`".to_owned());
         }
         match parts.get(1).map(String::as_str) {
@@ -39,10 +71,10 @@ impl FieldPath {
                                      request in all settings, use --request, for example \
                                      --request cpu=300m"
                 .to_owned()),
-            Some("scaleTargetRef") => {
+            Some("scaleTargetRef" | "targetRef") => {
                 Err("all settings have the same target, as they share its load".to_owned())
             }
-            _ => Ok(FieldPath { hpa, parts }),
+            _ => Ok(FieldPath { kind, name, parts }),
         }
     }
 
@@ -50,17 +82,25 @@ impl FieldPath {
     #[must_use]
     pub fn is_path(text: &str) -> bool {
         let text = text.trim_start();
-        let after_hpa = text.split_once('/').filter(|(hpa, _)| !hpa.contains([':', '=', ',']));
-        text.starts_with(SPEC) || after_hpa.is_some_and(|(_, path)| path.starts_with(SPEC))
+        let owner = text.find([':', '=', ',']).map_or(text, |end| &text[..end]);
+        let slashes = owner.match_indices('/').map(|(at, _)| at + 1);
+        [0].into_iter().chain(slashes).any(|at| begins_path(&text[at..]))
     }
 
-    /// Returns true if the path names this HPA, or none.
+    /// Returns true if the path is that of a flag of the components of a VPA.
     #[must_use]
-    pub fn is_for(&self, hpa: &str) -> bool {
-        self.hpa.as_deref().is_none_or(|name| name == hpa)
+    pub fn is_flag(&self) -> bool {
+        self.parts.first().is_some_and(|first| first != "spec")
     }
 
-    /// The value of the field in an HPA. None: it is not set.
+    /// Returns true if the path can be that of an autoscaler with this kind and name.
+    #[must_use]
+    pub fn is_for(&self, kind: AutoscalerKind, name: &str) -> bool {
+        let own_kind = if self.is_flag() { Some(AutoscalerKind::Vpa) } else { self.kind };
+        own_kind.is_none_or(|own| own == kind) && self.name.as_deref().is_none_or(|own| own == name)
+    }
+
+    /// The value of the field in an autoscaler. None: it is not set.
     #[must_use]
     pub fn get<'v>(&self, hpa: &'v Value) -> Option<&'v Value> {
         let entry = |value: &'v Value, part: &String| match value {
@@ -70,7 +110,7 @@ impl FieldPath {
         self.parts.iter().try_fold(hpa, entry).filter(|value| !value.is_null())
     }
 
-    /// Sets the field of an HPA, and the fields that contain it.
+    /// Sets the field of an autoscaler, and the fields that contain it.
     ///
     /// # Errors
     /// If the path leads to an element that does not exist, or through a value without fields.
@@ -133,20 +173,65 @@ impl FieldPath {
         ))
     }
 
-    /// The only HPA among the fields of a scenario, or the one that the path names.
+    /// The object that has the field, among the fields of a scenario: the only HPA, or the one that
+    /// the path names; without HPAs, the VPA; of a flag, the scenario itself.
     ///
     /// # Errors
-    /// If there is no such HPA, or if there are several and the path names none.
-    pub fn find_hpa<'t>(&self, tree: &'t mut Value) -> Result<&'t mut Value, String> {
-        find_hpa(tree, self.hpa.as_deref())
+    /// If there is no such autoscaler, or if there are several and the path names none.
+    pub fn find<'t>(&self, tree: &'t mut Value) -> Result<&'t mut Value, String> {
+        let vpa = tree["vpa"]["metadata"]["name"].as_str();
+        let has_vpa = tree.get("vpa").is_some_and(|vpa| !vpa.is_null());
+        if self.is_flag() {
+            return match has_vpa {
+                true => Ok(tree),
+                false => Err(format!("{self}: there is no VPA, which the flag is for")),
+            };
+        }
+        let named = self.name.as_deref();
+        let is_of_vpa = match self.kind {
+            Some(kind) => kind == AutoscalerKind::Vpa,
+            None if hpas(tree).is_empty() => has_vpa,
+            None => {
+                let is_of_hpa = hpas(tree).iter().any(|hpa| Some(name_of(hpa)) == named);
+                named.is_some() && named == vpa && !is_of_hpa
+            }
+        };
+        if !is_of_vpa {
+            return find_hpa(tree, named);
+        }
+        if !tree["vpa"]["file"].is_null() {
+            return Err("the VPA is in another file: write its manifest in the scenario, or name \
+                        the manifests with --filename"
+                .to_owned());
+        }
+        match (vpa, named) {
+            (None, _) => Err("there is no VPA".to_owned()),
+            (Some(vpa), Some(named)) if vpa != named => {
+                Err(format!("there is no VPA {named}; the VPA is {vpa}"))
+            }
+            _ => Ok(&mut tree["vpa"]),
+        }
     }
 }
 
-/// The path without the name of the HPA.
+/// The path without the name of the autoscaler.
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.parts.join("."))
     }
+}
+
+/// The HPAs among the fields of a scenario.
+fn hpas(tree: &Value) -> &[Value] {
+    match (tree.get("hpas"), tree.get("hpa")) {
+        (Some(several), _) => several.as_array().map_or(&[], Vec::as_slice),
+        (None, Some(only)) if !only.is_null() => std::slice::from_ref(only),
+        _ => &[],
+    }
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 /// The only HPA among the fields of a scenario, or the one with this name.
@@ -154,12 +239,11 @@ impl fmt::Display for FieldPath {
 /// # Errors
 /// If there is no such HPA, or if there are several and `name` is None.
 pub fn find_hpa<'t>(tree: &'t mut Value, name: Option<&str>) -> Result<&'t mut Value, String> {
-    let name_of = |hpa: &Value| hpa["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let names: Vec<String> = hpas(tree).iter().map(|hpa| name_of(hpa).to_owned()).collect();
     let hpas = match tree.get("hpas").is_some() {
         true => tree["hpas"].as_array_mut().map_or(&mut [][..], Vec::as_mut_slice),
         false => std::slice::from_mut(&mut tree["hpa"]),
     };
-    let names: Vec<String> = hpas.iter().map(name_of).collect();
     match name {
         None if hpas.len() > 1 => Err(format!(
             "{} HPAs are predicted together: begin the path with the name of one, for example \

@@ -295,13 +295,14 @@ pub(super) fn draft_hpas(
         file: first.object.file.clone(),
         line: first.object.node.line,
         notes: notes.into_iter().map(Diagnostic::from).collect(),
+        notes_on_recommender: Vec::new(),
         manifest_notes: group.manifest_notes(target, target_notes),
         missing,
         fields: fields_of(group, options, workload, metrics, until),
         until,
         used_loads,
         hpas: group.hpas.to_vec(),
-        has_vpa: group.vpa.is_some(),
+        vpa: group.vpa.cloned(),
         target: mapped.target,
     })
 }

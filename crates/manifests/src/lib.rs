@@ -94,6 +94,11 @@ pub enum AutoscalerKind {
     Vpa,
 }
 
+impl AutoscalerKind {
+    /// All kinds.
+    pub const ALL: [AutoscalerKind; 2] = [AutoscalerKind::Hpa, AutoscalerKind::Vpa];
+}
+
 /// `HPA`, `VPA`.
 impl fmt::Display for AutoscalerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,6 +123,8 @@ pub struct Draft {
     pub line: usize,
     /// Assumptions that a reader should know.
     pub notes: Vec<Diagnostic>,
+    /// Assumptions of a prediction of the recommender alone.
+    pub notes_on_recommender: Vec<Diagnostic>,
     /// Assumptions about the manifest of the target.
     pub manifest_notes: Vec<Diagnostic>,
     /// Values that the prediction depends on, and that neither manifests nor options contain.
@@ -127,8 +134,8 @@ pub struct Draft {
     used_loads: Vec<usize>,
     /// The HPAs. Empty: it is the draft of a VPA.
     hpas: Vec<ValidHpa>,
-    /// True if the scenario has a VPA.
-    has_vpa: bool,
+    /// The VPA, if the scenario has one.
+    vpa: Option<ValidVpa>,
     target: DraftTarget,
 }
 

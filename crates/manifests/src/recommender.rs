@@ -24,6 +24,7 @@ use kube_lockstep_scenario::vpa::raw::{AnyVpa, RecommenderSettings};
 use kube_lockstep_scenario::write;
 
 /// A valid VPA.
+#[derive(Clone, Debug)]
 pub struct ValidVpa {
     /// The manifest, without the fields that an API server adds.
     pub object: Object,
@@ -242,7 +243,9 @@ pub(crate) fn draft_vpa(
         notes.push(without_replicas(kind, name));
     }
     notes.extend(notes_on_fields(vpa));
-    notes.extend(feedback(vpa, hpas).or_else(|| keeps_requests(vpa)));
+    let feedback = feedback(vpa, hpas);
+    let keeps_requests = keeps_requests(vpa).filter(|_| feedback.is_none());
+    notes.extend(feedback);
     notes.extend(mapped.notes.into_iter().chain(mapped.target_notes));
     let metrics = Metrics { resources: mapped.metrics.resources, ..Metrics::default() };
     let fields = fields_of(vpa, workload(&pods, name, replicas.unwrap_or(1)), metrics, until);
@@ -252,13 +255,14 @@ pub(crate) fn draft_vpa(
         file: vpa.object.file.clone(),
         line: vpa.object.node.line,
         notes: notes.into_iter().map(Diagnostic::from).collect(),
+        notes_on_recommender: keeps_requests.into_iter().map(Diagnostic::from).collect(),
         manifest_notes: Vec::new(),
         missing,
         fields,
         until,
         used_loads,
         hpas: Vec::new(),
-        has_vpa: true,
+        vpa: Some(vpa.clone()),
         target: found,
     })
 }
@@ -307,7 +311,7 @@ pub(super) fn pods_owner(target: &Object) -> Object {
 }
 
 fn workload(pods: &Pods, target: &str, replicas: i32) -> Workload {
-    let Workload { replicas, containers, labels, .. } = pods.to_workload(target, replicas, false);
+    let Workload { replicas, containers, labels, .. } = pods.to_workload(target, replicas, true);
     let names = pods.init_containers.iter().map(|it| it.name.clone());
     let init_containers = InitContainers::Names(names.collect());
     Workload { replicas, labels, containers, init_containers, ..Workload::default() }

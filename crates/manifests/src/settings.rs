@@ -1,14 +1,15 @@
-//! Drafts of the same HPAs with other settings, which may scale on other metrics and therefore use
+//! Drafts of the same autoscalers with other settings, which may use other metrics and therefore
 //! other loads.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::group::{Group, Sources, draft_hpas};
 use super::hpa::{ValidHpa, subject_of};
 use super::load::{HpaName, Load, Subject};
 use super::objects::Object;
+use super::recommender::{ValidVpa, draft_vpa, read_vpa};
 use super::select::among;
 use super::{Draft, DraftError, Drafts};
 use kube_autoscaler_models::api::MetricSpec;
@@ -19,6 +20,9 @@ use kube_lockstep_scenario::resolve::{Reader, is_removed};
 use kube_lockstep_scenario::syntax::Syntax;
 use kube_lockstep_scenario::yaml;
 
+/// The components of a VPA, whose flags a scenario sets.
+const COMPONENTS: [&str; 2] = ["recommender", "updater"];
+
 impl Draft {
     /// The names of the HPAs. Empty: it is the draft of a VPA.
     #[must_use]
@@ -26,11 +30,26 @@ impl Draft {
         self.hpas.iter().map(|hpa| hpa.name.clone()).collect()
     }
 
-    /// The manifests of the HPAs, in the field `hpas` as in a scenario.
+    /// The name of the VPA, if the scenario has one.
     #[must_use]
-    pub fn hpas(&self) -> Value {
-        let manifests = self.hpas.iter().map(|hpa| hpa.hpa.manifest.clone());
-        json!({ "hpas": manifests.collect::<Value>() })
+    pub fn vpa_name(&self) -> Option<HpaName> {
+        self.vpa.as_ref().map(ValidVpa::full_name)
+    }
+
+    /// The parts of the scenario that settings can change: the manifests of the HPAs in the field
+    /// `hpas`, that of the VPA, and the flags of the components of the VPA.
+    #[must_use]
+    pub fn manifests(&self) -> Value {
+        let hpas = self.hpas.iter().map(|hpa| hpa.hpa.manifest.clone());
+        let mut tree = Map::from_iter([("hpas".to_owned(), hpas.collect::<Value>())]);
+        if let Some(vpa) = &self.vpa {
+            tree.insert("vpa".to_owned(), vpa.vpa.manifest.clone());
+            let flags = COMPONENTS
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), self.fields.get(name)?.clone())));
+            tree.extend(flags);
+        }
+        tree.into()
     }
 
     /// The API versions of the HPAs that a release serves, and a later one does not.
@@ -56,7 +75,8 @@ impl Draft {
 }
 
 impl Drafts {
-    /// Drafts a scenario again, with other manifests of its HPAs in the form of [`Draft::hpas`].
+    /// Drafts a scenario again, with other manifests of its autoscalers in the form of
+    /// [`Draft::manifests`].
     ///
     /// # Errors
     /// If a manifest is invalid, or does not fit the options.
@@ -66,18 +86,35 @@ impl Drafts {
         manifests: &Value,
         read: &dyn Fn(&str) -> Result<String, Diagnostic>,
     ) -> Result<Draft, DraftError> {
-        let manifests = manifests["hpas"].as_array().map_or(&[][..], Vec::as_slice);
-        let hpas = draft.hpas.iter().zip(manifests).map(|(hpa, manifest)| {
+        let hpas = manifests["hpas"].as_array().map_or(&[][..], Vec::as_slice);
+        let hpas = draft.hpas.iter().zip(hpas).map(|(hpa, manifest)| {
             if hpa.hpa.manifest == *manifest {
                 return Ok(hpa.clone());
             }
             ValidHpa::read(&replaced(&hpa.object, manifest))
         });
         let hpas: Vec<ValidHpa> = hpas.collect::<Result<_, _>>()?;
-        let group = Group { hpas: &hpas, vpa: None };
+        let vpa = draft.vpa.as_ref().map(|vpa| match manifests.get("vpa") {
+            Some(manifest) if vpa.vpa.manifest != *manifest => {
+                read_vpa(&replaced(&vpa.object, manifest))
+            }
+            _ => Ok(vpa.clone()),
+        });
+        let vpa = vpa.transpose()?;
         let read = Reader { file: read, syntax: Syntax::Flags };
         let sources = Sources { options: &self.options, values: &self.values, read };
-        let mut again = draft_hpas(&group, draft.target.object.as_ref(), sources)?;
+        let target = draft.target.object.as_ref();
+        let mut again = match &vpa {
+            Some(vpa) if hpas.is_empty() => draft_vpa(vpa, target, &[], sources)?,
+            _ => draft_hpas(&Group { hpas: &hpas, vpa: vpa.as_ref() }, target, sources)?,
+        };
+        for name in COMPONENTS {
+            let flags = manifests[name]["flags"].as_object().into_iter().flatten();
+            for (flag, value) in flags {
+                let component = again.fields.entry(name).or_insert_with(|| json!({}));
+                component["flags"][flag] = value.clone();
+            }
+        }
         again.suggest_target(&self.others);
         Ok(again)
     }
@@ -105,7 +142,7 @@ impl Drafts {
             return Err(without_use(&load.subject, &own.subject));
         }
         let hpas: Vec<&ValidHpa> = drafts().flat_map(|draft| &draft.hpas).collect();
-        let has_vpa = drafts().any(|draft| draft.has_vpa);
+        let has_vpa = drafts().any(|draft| draft.vpa.is_some());
         let error = unused(&load.subject, &hpas, has_vpa, all);
         Err(match (self.vpas_left_out.first(), error) {
             (Some(vpa), DraftError::Options(problem)) if load.subject.is_resource() => {

@@ -98,8 +98,12 @@ pub struct ComparisonRow {
     /// The namespace of the HPA.
     pub namespace: String,
     /// The name of the HPA, of the first one if the scenario has several.
-    pub hpa: String,
-    /// The release of Kubernetes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hpa: Option<String>,
+    /// The name of the VPA, if the scenario has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpa: Option<String>,
+    /// The release of Kubernetes; without an HPA, that of the VPA.
     pub release: String,
     /// The number of the run, from 1, if there are several with different noise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -449,6 +453,8 @@ pub fn not_compared(rows: &[ComparisonRow]) -> impl Iterator<Item = String> {
 mod by_hand;
 #[cfg(test)]
 mod kinds_of_loads;
+#[cfg(test)]
+mod requests_by_hand;
 
 #[cfg(test)]
 mod tests {
@@ -580,7 +586,8 @@ mod tests {
         let row = ComparisonRow {
             setting: SettingName::of_only_scenario("a setting with a long name"),
             namespace: "default".to_owned(),
-            hpa: "web".to_owned(),
+            hpa: Some("web".to_owned()),
+            vpa: None,
             release: "1.37".to_owned(),
             run: None,
             figures: Some(figures),

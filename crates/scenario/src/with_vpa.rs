@@ -51,3 +51,12 @@ impl VpaScenario {
         Some(Scenario { vpa, notes, ..world })
     }
 }
+
+impl Scenario {
+    /// The scenario with another release of its VPA.
+    #[must_use]
+    pub fn with_vpa_release(&self, release: VpaRelease) -> Scenario {
+        let with_release = |vpa: &Arc<WithVpa>| Arc::new(WithVpa { release, ..(**vpa).clone() });
+        Scenario { vpa: self.vpa.as_ref().map(with_release), ..self.clone() }
+    }
+}

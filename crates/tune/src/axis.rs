@@ -154,7 +154,7 @@ pub(crate) fn given_axes(hpa: &Value, name: Option<&str>, given: &[Vary]) -> Vec
     let mut fields: Vec<Vary> = Vec::new();
     for Vary { path, values } in given {
         let mut path = path.clone();
-        path.hpa = name.map(str::to_owned);
+        path.name = name.map(str::to_owned);
         match fields.iter_mut().find(|field| field.path == path) {
             Some(field) => field.values.extend(values.iter().cloned()),
             None => fields.push(Vary { path, values: values.clone() }),
@@ -168,7 +168,7 @@ pub(crate) fn given_axes(hpa: &Value, name: Option<&str>, given: &[Vary]) -> Vec
 pub(crate) fn default_axes(hpa: &Value, name: Option<&str>, defaults: Defaults) -> Vec<Axis> {
     let own = |path: String| {
         let mut path = FieldPath::parse(&path).ok()?;
-        path.hpa = name.map(str::to_owned);
+        path.name = name.map(str::to_owned);
         Some(path)
     };
     let defaults = default_values(hpa, defaults).into_iter();

@@ -171,7 +171,7 @@ fn manifests_with<'v>(
     let manifests: Value = scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
     let mut tree = json!({ "hpas": manifests });
     for (path, value) in values {
-        path.set(path.find_hpa(&mut tree)?, value.clone())?;
+        path.set(path.find(&mut tree)?, value.clone())?;
     }
     remove_nulls(&mut tree);
     Ok(tree["hpas"].as_array().cloned().unwrap_or_default())

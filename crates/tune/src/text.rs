@@ -299,7 +299,7 @@ impl Subject<'_> {
         ComparisonRow {
             setting,
             namespace: self.namespace.to_owned(),
-            hpa: self.hpa.to_owned(),
+            hpa: Some(self.hpa.to_owned()),
             release: self.release.to_owned(),
             figures: Some(figures),
             ..ComparisonRow::default()

@@ -15,6 +15,7 @@ use serde_json::Value;
 use kube_autoscaler_models::flags::Gate;
 use kube_autoscaler_models::rules::{Release, Rules};
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_manifests::field::FieldPath;
 use kube_lockstep_report::bound::{Bound, Bounds};
 use kube_lockstep_report::capacity::Capacity;
@@ -199,7 +200,7 @@ impl Tune {
     pub fn scenario_with(&self, setting: &Setting) -> Result<Arc<Scenario>, String> {
         let changes = setting.changes.iter().map(|Change { hpa, path, to, .. }| {
             let mut path = FieldPath::parse(path)?;
-            path.hpa.clone_from(hpa);
+            path.name.clone_from(hpa);
             Ok((path, to))
         });
         let changes: Vec<(FieldPath, &Value)> = changes.collect::<Result<_, String>>()?;
@@ -235,7 +236,7 @@ impl Tune {
         let known = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
         for Vary { path, .. } in &self.vary {
             let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.name).collect();
-            match &path.hpa {
+            match &path.name {
                 Some(name) if !known(name) => {
                     let names = names.join(", ");
                     return Err(format!("there is no HPA `{name}`; the HPAs are {names}"));
@@ -257,14 +258,15 @@ impl Tune {
             if self.vary.is_empty() {
                 return default_axes(&hpa.manifest, name, defaults);
             }
-            let own = self.vary.iter().filter(|vary| vary.path.is_for(&hpa.name));
+            let own =
+                self.vary.iter().filter(|vary| vary.path.is_for(AutoscalerKind::Hpa, &hpa.name));
             let given: Vec<Vary> = own.cloned().collect();
             given_axes(&hpa.manifest, name, &given)
         });
         let axes: Vec<Axis> = own.collect();
         // A path must lead to a field that can be set.
         for axis in &axes {
-            for hpa in hpas.iter().filter(|hpa| axis.path.is_for(&hpa.name)) {
+            for hpa in hpas.iter().filter(|hpa| axis.path.is_for(AutoscalerKind::Hpa, &hpa.name)) {
                 let mut manifest = hpa.manifest.clone();
                 let metrics = manifest["spec"]["metrics"].as_array().map_or(0, Vec::len);
                 axis.path.set(&mut manifest, axis.values[axis.current].clone())?;
@@ -553,10 +555,12 @@ impl<'s> Searching<'s> {
         let changed: Vec<&Axis> =
             axes.filter(|(axis, index)| axis.current != **index).map(|(axis, _)| axis).collect();
         let patches = hpas.iter().zip(manifests).filter_map(|(hpa, manifest)| {
-            changed.iter().any(|axis| axis.path.is_for(&hpa.name)).then(|| Patch {
-                hpa: hpa.name.to_string(),
-                patch: merge_patch(&hpa.manifest, &manifest),
-                manifest,
+            changed.iter().any(|axis| axis.path.is_for(AutoscalerKind::Hpa, &hpa.name)).then(|| {
+                Patch {
+                    hpa: hpa.name.to_string(),
+                    patch: merge_patch(&hpa.manifest, &manifest),
+                    manifest,
+                }
             })
         });
         Ok(patches.collect())
@@ -572,5 +576,5 @@ struct Condition {
 
 fn varied(axis: &Axis) -> Varied {
     let path = axis.path.to_string();
-    Varied { hpa: axis.path.hpa.clone(), path, values: axis.values.clone() }
+    Varied { hpa: axis.path.name.clone(), path, values: axis.values.clone() }
 }

@@ -164,7 +164,7 @@ fn changes(axes: &[Axis], point: &Point) -> Vec<Change> {
 /// The change of one field.
 pub(crate) fn change(axis: &Axis, index: usize) -> Change {
     Change {
-        hpa: axis.path.hpa.clone(),
+        hpa: axis.path.name.clone(),
         path: axis.path.to_string(),
         from: axis.values[axis.current].clone(),
         to: axis.values[index].clone(),

@@ -8,8 +8,9 @@ use super::super::manifests::{
     self, Autoscalers, failure, missing_values, note_missing, requires_values,
 };
 use super::super::run::parse_each;
-use super::super::setting::Setting;
+use super::super::setting::{Names, Setting};
 use super::{Args, CURRENT};
+use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_manifests::{AutoscalerKind, Draft, DraftError, Drafts, HpaName};
 use kube_lockstep_scenario as scenario;
@@ -18,7 +19,7 @@ use kube_lockstep_scenario::{Diagnostic, Hint, Scenario};
 /// A scenario with its other settings.
 pub(super) struct Subject<'s> {
     pub(super) scenario: Arc<Scenario>,
-    /// The settings that change its HPAs, each with the changed scenario.
+    /// The settings that change its autoscalers, each with the changed scenario.
     pub(super) settings: Vec<(&'s Setting, Arc<Scenario>)>,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Subjects<'s> {
 
 /// The scenarios of the files or of the manifests, each with those settings that are for it.
 pub(super) fn subjects<'s>(args: &Args, settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
-    let selected = args.hpas.select();
+    let selected = args.autoscalers.select().skipping(args.skip);
     if !args.manifests.filename.is_empty() {
         return from_manifests(args, settings, selected);
     }
@@ -42,19 +43,15 @@ pub(super) fn subjects<'s>(args: &Args, settings: &[&'s Setting]) -> Result<Subj
     from_files(&fixtures.in_order(&args.names)?, settings)
 }
 
-/// The predicted HPAs.
+/// The predicted autoscalers.
 struct Known {
-    names: Vec<HpaName>,
+    names: Names,
 }
 
 impl Known {
-    /// Fails if two settings have the same name, or if a setting is for no HPA. `scenarios`: the
-    /// HPAs of each scenario. Returns notes on settings.
-    fn check(
-        &self,
-        settings: &[&Setting],
-        scenarios: &[Vec<HpaName>],
-    ) -> Result<Vec<String>, Failure> {
+    /// Fails if two settings have the same name, or if a setting is for no autoscaler. `scenarios`:
+    /// the autoscalers of each scenario. Returns notes on settings.
+    fn check(&self, settings: &[&Setting], scenarios: &[Names]) -> Result<Vec<String>, Failure> {
         let mut notes = Vec::new();
         for (index, setting) in settings.iter().enumerate() {
             let name = &setting.name;
@@ -62,48 +59,56 @@ impl Known {
                 let what = format!("{}: another setting is named `{name}`", setting.flag());
                 return Err(Failure::usage(what).hint("begin it with another name and a colon"));
             }
-            if !scenarios.iter().any(|hpas| setting.is_for(hpas, &self.names)) {
-                return Err(self.no_such_hpa(setting));
+            if !scenarios.iter().any(|own| setting.is_for(own, &self.names)) {
+                return Err(self.no_such_autoscaler(setting));
             }
-            notes.extend(setting.check_manifests(&self.names)?);
+            notes.extend(setting.check_manifests(&self.names.hpas)?);
         }
         Ok(notes)
     }
 
-    fn no_such_hpa(&self, setting: &Setting) -> Failure {
-        let names: Vec<&str> = self.names.iter().map(|hpa| &*hpa.name).collect();
+    fn no_such_autoscaler(&self, setting: &Setting) -> Failure {
+        let names =
+            |of: &[HpaName]| of.iter().map(|it| it.name.clone()).collect::<Vec<_>>().join(", ");
         let at = format!("{} {}", setting.flag(), setting.name);
+        let (hpas, vpas) = (names(&self.names.hpas), names(&self.names.vpas));
+        let kind = if hpas.is_empty() { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa };
         let what = match setting.manifest_names().join(", ") {
-            names if names.is_empty() => format!("{at}: no such HPA"),
+            names if names.is_empty() => format!("{at}: no such {kind}"),
             names => format!("{at}: no such HPA: it contains {names}"),
         };
-        Failure::usage(what).hint(format!("the HPAs are {}", names.join(", ")))
+        let hint = match (&*hpas, &*vpas) {
+            (hpas, "") => format!("the HPAs are {hpas}"),
+            ("", vpas) => format!("the VPAs are {vpas}"),
+            (hpas, vpas) => format!("the HPAs are {hpas}, and the VPAs {vpas}"),
+        };
+        Failure::usage(what).hint(hint)
     }
 
-    /// Applies `change` to each setting that is for a scenario with these HPAs. An error names the
-    /// setting.
+    /// Applies `change` to each setting that is for a scenario with these autoscalers. An error
+    /// names the setting.
     fn changed_by_each<'s, T>(
         &self,
         settings: &[&'s Setting],
-        hpas: &[HpaName],
+        own: &Names,
         change: impl Fn(&Setting) -> Result<T, Failure>,
     ) -> Result<Vec<(&'s Setting, T)>, Failure> {
-        let settings = settings.iter().filter(|setting| setting.is_for(hpas, &self.names));
+        let settings = settings.iter().filter(|setting| setting.is_for(own, &self.names));
         let changed = |setting: &&'s Setting| {
-            let changed = change(setting).map_err(|failure| self.invalid(setting, hpas, failure));
+            let changed = change(setting).map_err(|failure| self.invalid(setting, own, failure));
             Ok((*setting, changed?))
         };
         settings.map(changed).collect()
     }
 
-    /// An error of a setting, which names the HPA unless it is the only one.
-    fn invalid(&self, setting: &Setting, hpas: &[HpaName], failure: Failure) -> Failure {
+    /// An error of a setting, which names the autoscaler unless it is the only one.
+    fn invalid(&self, setting: &Setting, own: &Names, failure: Failure) -> Failure {
         let (flag, name, what) = (setting.flag(), &setting.name, &failure.problem.what);
-        let hpa = match *setting.changed(hpas, &self.names) {
-            [hpa] if self.names.len() > 1 => format!("HPA {}: ", hpa.name),
+        let owner = match *setting.changed(own, &self.names) {
+            [(kind, name)] if self.names.all().count() > 1 => format!("{kind} {}: ", name.name),
             _ => String::new(),
         };
-        let what = format!("{flag} {name}: {hpa}{what}");
+        let what = format!("{flag} {name}: {owner}{what}");
         Failure { problem: Diagnostic { what, ..failure.problem }, ..failure }
     }
 }
@@ -111,27 +116,45 @@ impl Known {
 /// The scenarios of files.
 fn from_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
     // All errors are reported first.
-    parse_each(found)?;
-    let scenarios = found.iter().map(Fixture::parse).collect::<Result<Vec<_>, _>>()?;
-    let hpas: Vec<Vec<HpaName>> = scenarios.iter().map(|it| hpa_names(it)).collect();
-    let known = Known { names: hpas.concat() };
-    let notes = known.check(settings, &hpas)?;
+    let scenarios = parse_each(found)?.into_iter().map(applied);
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<Names> = scenarios.iter().map(|it| names(it)).collect();
+    let known = Known { names: Names::concat(&names) };
+    let notes = known.check(settings, &names)?;
     let mut list = Vec::new();
-    for ((fixture, scenario), hpas) in found.iter().zip(scenarios).zip(&hpas) {
-        let settings = known.changed_by_each(settings, hpas, |setting| {
-            with_setting(fixture, &scenario, setting, hpas, &known).map(Arc::new)
+    for ((fixture, scenario), own) in found.iter().zip(scenarios).zip(&names) {
+        let settings = known.changed_by_each(settings, own, |setting| {
+            with_setting(fixture, &scenario, setting, own, &known)
         });
         list.push(Subject { settings: settings?, scenario });
     }
     Ok(Subjects { list, notes, left_out: Vec::new() })
 }
 
-fn hpa_names(scenario: &Scenario) -> Vec<HpaName> {
-    let name = |name: &str| HpaName {
-        namespace: Some(scenario.namespace.to_string()),
-        name: name.to_owned(),
-    };
-    scenario.hpas.iter().map(|hpa| name(&hpa.name)).collect()
+/// The scenario in which all autoscalers change the workload, so that it can be measured.
+fn applied(scenario: AnyFixture) -> Result<Arc<Scenario>, Failure> {
+    match scenario {
+        AnyFixture::Hpa(scenario) => Ok(scenario),
+        AnyFixture::Vpa(scenario) => match scenario.applied(VpaRelease::NEWEST) {
+            Some(applied) => Ok(Arc::new(applied)),
+            None => {
+                let what =
+                    format!("{}: a scenario with several VPAs can't be compared", scenario.path);
+                Err(Failure::usage(what).hint("write a scenario for each VPA"))
+            }
+        },
+    }
+}
+
+/// The names of the autoscalers of a scenario.
+fn names(scenario: &Scenario) -> Names {
+    let namespace = scenario.namespace.to_string();
+    let name = |name: &str| HpaName { namespace: Some(namespace.clone()), name: name.to_owned() };
+    let vpas = scenario.vpa.iter().flat_map(|vpa| vpa.recommender.names());
+    Names {
+        hpas: scenario.hpas.iter().map(|hpa| name(&hpa.name)).collect(),
+        vpas: vpas.map(|vpa| name(&vpa.name)).collect(),
+    }
 }
 
 /// The scenario of a file with another setting.
@@ -139,17 +162,14 @@ fn with_setting(
     fixture: &Fixture,
     scenario: &Scenario,
     setting: &Setting,
-    hpas: &[HpaName],
+    own: &Names,
     known: &Known,
-) -> Result<Scenario, Failure> {
+) -> Result<Arc<Scenario>, Failure> {
     let mut tree = scenario::to_tree(scenario);
-    setting.apply(&mut tree, hpas, &known.names)?;
-    let text = scenario::tree_to_yaml(&tree);
-    let read = |path: &str| fixture.read_relative(path);
-    let changed = scenario::parse(&scenario.path, &text, &read)
-        .map_err(|error| all_problems(&error.problems))?;
-    let Scenario { id, line, .. } = scenario;
-    Ok(Scenario { id: id.clone(), line: *line, ..changed })
+    setting.apply(&mut tree, own, &known.names)?;
+    let changed = fixture.parse_text(&scenario::tree_to_yaml(&tree));
+    let changed = applied(changed.map_err(|error| all_problems(&error.problems))?)?;
+    Ok(Arc::new(Scenario { line: scenario.line, ..(*changed).clone() }))
 }
 
 /// One error for all problems, with their places in files. A problem in the scenario has no place:
@@ -191,13 +211,13 @@ fn from_manifests<'s>(
     selected: Autoscalers,
 ) -> Result<Subjects<'s>, Failure> {
     let drafts = args.manifests.drafts_with_settings(selected.clone())?;
-    let hpas: Vec<Vec<HpaName>> = drafts.list.iter().map(Draft::hpa_names).collect();
-    let known = Known { names: hpas.concat() };
-    let notes = known.check(settings, &hpas)?;
+    let names: Vec<Names> = drafts.list.iter().map(draft_names).collect();
+    let known = Known { names: Names::concat(&names) };
+    let notes = known.check(settings, &names)?;
     let mut list = Vec::new();
-    for (draft, hpas) in drafts.list.iter().zip(&hpas) {
-        let settings = known.changed_by_each(settings, hpas, |setting| {
-            redraft(&drafts, draft, setting, hpas, &known)
+    for (draft, own) in drafts.list.iter().zip(&names) {
+        let settings = known.changed_by_each(settings, own, |setting| {
+            redraft(&drafts, draft, setting, own, &known)
         });
         list.push(Drafted { current: draft.clone(), settings: settings? });
     }
@@ -217,16 +237,21 @@ fn from_manifests<'s>(
     Ok(Subjects { list: list.collect::<Result<_, _>>()?, notes, left_out })
 }
 
+/// The names of the autoscalers of a draft.
+fn draft_names(draft: &Draft) -> Names {
+    Names { hpas: draft.hpa_names(), vpas: draft.vpa_name().into_iter().collect() }
+}
+
 /// The draft of manifests with another setting.
 fn redraft(
     drafts: &Drafts,
     draft: &Draft,
     setting: &Setting,
-    hpas: &[HpaName],
+    own: &Names,
     known: &Known,
 ) -> Result<Draft, Failure> {
-    let mut tree = draft.hpas();
-    setting.apply(&mut tree, hpas, &known.names)?;
+    let mut tree = draft.manifests();
+    setting.apply(&mut tree, own, &known.names)?;
     let changed = drafts.redraft(draft, &tree, &manifests::read_load);
     changed.map_err(|error| match error {
         DraftError::Invalid(error) => all_problems(&error.problems),
@@ -251,7 +276,7 @@ fn leave_out_incomplete(list: &mut Vec<Drafted<'_>>) -> Vec<String> {
     notes
 }
 
-/// The setting of an HPA, after its name in a message.
+/// The setting of an autoscaler, after its name in a message.
 fn with(setting: &Setting) -> String {
     format!(" with {} {}", setting.flag(), setting.name)
 }
@@ -275,22 +300,24 @@ fn require_all_values(list: &[Drafted<'_>], selected: &Autoscalers) -> Result<()
         _ if missing.is_empty() => Ok(()),
         [_] => Err(failure),
         _ => {
-            let hint = selected.hint_on_missing(&[AutoscalerKind::Hpa]);
+            let kind = |kind: &AutoscalerKind| list.iter().any(|it| it.current.kind == *kind);
+            let kinds: Vec<_> = AutoscalerKind::ALL.into_iter().filter(kind).collect();
+            let hint = selected.hint_on_missing(&kinds);
             Err(failure.with_hint(hint.map(Hint::from)))
         }
     }
 }
 
-/// Reads the drafts as scenarios. All HPAs and settings are predicted until the same time:
+/// Reads the drafts as scenarios. All autoscalers and settings are predicted until the same time:
 /// otherwise, their figures could not be compared.
 fn parse<'s>(drafted: Drafted<'s>, until: Span, known: &Known) -> Result<Subject<'s>, Failure> {
     let Drafted { mut current, mut settings } = drafted;
     current.set_until(until);
     settings.iter_mut().for_each(|(_, draft)| draft.set_until(until));
-    let hpas = current.hpa_names();
+    let own = draft_names(&current);
     let changed = |(setting, draft): (&'s Setting, Draft)| {
         let changed = scenario_of(&draft);
-        let changed = changed.map_err(|failure| known.invalid(setting, &hpas, failure))?;
+        let changed = changed.map_err(|failure| known.invalid(setting, &own, failure))?;
         Ok((setting, changed))
     };
     let settings = settings.into_iter().map(changed).collect::<Result<_, Failure>>()?;
@@ -298,8 +325,7 @@ fn parse<'s>(drafted: Drafted<'s>, until: Span, known: &Known) -> Result<Subject
 }
 
 fn scenario_of(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
-    match manifests::parse(draft)? {
-        AnyFixture::Hpa(scenario) => Ok(scenario),
-        AnyFixture::Vpa(_) => Err(Failure::usage(format!("{}: VPAs are not compared", draft.name))),
-    }
+    let mut draft = draft.clone();
+    draft.notes_on_recommender.clear();
+    applied(manifests::parse(&draft)?)
 }

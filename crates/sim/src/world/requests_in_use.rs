@@ -72,7 +72,8 @@ pub struct ResourceInUse {
 impl ResourceInUse {
     /// Adds the request and the usage of a container. Returns true if it uses more.
     fn add(&mut self, request: i64, usage: i64) -> bool {
-        let (request, usage) = (i128::from(request), i128::from(usage));
+        // Like the controller, figures do not count negative usage.
+        let (request, usage) = (i128::from(request), i128::from(usage.max(0)));
         self.unused += (request - usage).max(0);
         self.short += (usage - request).max(0);
         usage > request

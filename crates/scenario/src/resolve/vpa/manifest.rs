@@ -63,6 +63,7 @@ pub(super) fn resolve(
 }
 
 /// A VPA on its own, without a scenario.
+#[derive(Clone, Debug)]
 pub struct SingleVpa {
     /// `metadata.name`.
     pub name: Arc<str>,
