@@ -1,6 +1,7 @@
 //! The page of `compare --html`: the figures of all settings, their replicas and metrics in one
 //! chart, and the timeline of each setting.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -17,7 +18,7 @@ use crate::first_difference::{Differing, differing};
 use crate::front::FrontChart;
 use crate::limits::{LimitsByLoad, limits_table};
 use crate::prediction::Predicted;
-use crate::presentation::{Chart, Controller as _, Unit, Value, hpa, largest, words};
+use crate::presentation::{Chart, Controller, Unit, Value, hpa, largest, recommender, words};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
@@ -62,8 +63,8 @@ pub struct Compared<'a> {
 /// be in memory together.
 #[derive(Debug)]
 pub struct Comparison {
-    /// The settings of each HPA.
-    hpas: Vec<Group>,
+    /// The settings of each autoscaler.
+    groups: Vec<Group>,
     sections: Vec<Section>,
     share: Share,
     notes: Vec<String>,
@@ -71,22 +72,25 @@ pub struct Comparison {
     limits: Vec<LimitsByLoad>,
 }
 
-/// The settings of one HPA, which share charts.
+/// The settings of one autoscaler, which share charts.
 #[derive(Debug)]
 struct Group {
+    /// `hpa` or `vpa`.
+    kind: &'static str,
     namespace: Arc<str>,
-    hpa: String,
+    name: String,
     settings: Vec<Series>,
 }
 
-/// The values of a setting: of an HPA, and of the target of that.
+/// The values of a setting: of an HPA and its target, or of a VPA.
 #[derive(Debug)]
 struct Series {
     name: SettingName,
     release: String,
     end: Time,
     zero: Option<Timestamp>,
-    /// The chart of the replicas, and those of the metrics.
+    /// Of an HPA, the chart of the replicas, and those of the metrics; of a VPA, those of the
+    /// recommended amounts.
     charts: Vec<Chart>,
 }
 
@@ -125,8 +129,8 @@ impl Comparison {
     #[must_use]
     pub fn new(settings: usize) -> Comparison {
         let share = Share::beside(CHART, settings);
-        let (hpas, sections, notes, fronts, limits) = Default::default();
-        Comparison { hpas, sections, share, notes, fronts, limits }
+        let (groups, sections, notes, fronts, limits) = Default::default();
+        Comparison { groups, sections, share, notes, fronts, limits }
     }
 
     /// Adds the limits of settings by load factor.
@@ -150,25 +154,38 @@ impl Comparison {
         let predicted = Predicted::hpa(scenario, run, &[]);
         let section = self.share.fit(|detail| Section::from_prediction(&predicted, detail));
         self.sections.push(section.named(&setting.to_string(), about));
-        let release = &run.trace.release;
         let drawn = hpa::Run::from_model(scenario, run, None);
         for timeline in drawn.iter().flat_map(hpa::Run::timelines) {
-            let is_compared = |chart: &Chart| !chart.main.is_empty();
-            let series = Series {
-                name: setting.clone(),
-                release: release.clone(),
-                end: timeline.end,
-                zero: scenario.clock,
-                charts: timeline.charts().into_iter().filter(is_compared).collect(),
-            };
-            let (namespace, hpa) = (&scenario.namespace, timeline.name());
-            let same = |group: &&mut Group| group.namespace == *namespace && group.hpa == hpa;
-            match self.hpas.iter_mut().find(same) {
-                Some(group) => group.settings.push(series),
-                None => {
-                    let (namespace, hpa) = (namespace.clone(), hpa.to_owned());
-                    self.hpas.push(Group { namespace, hpa, settings: vec![series] });
-                }
+            self.add_series(&timeline, timeline.end, compared);
+        }
+        if let Some(vpa) = &run.vpa {
+            let run = recommender::Run::from_statuses(&vpa.scenario, vpa.snapshots());
+            for timeline in recommender::timelines(Rc::new(run)) {
+                self.add_series(&timeline, scenario.until, compared);
+            }
+        }
+    }
+
+    fn add_series(&mut self, timeline: &dyn Controller, end: Time, compared: Compared<'_>) {
+        let Compared { setting, scenario, run, .. } = compared;
+        let (kind, name) = (timeline.kind(), timeline.name());
+        let is_compared = |chart: &Chart| !chart.main.is_empty();
+        let series = Series {
+            name: setting.clone(),
+            release: run.trace.release.clone(),
+            end,
+            zero: scenario.clock,
+            charts: timeline.charts().into_iter().filter(is_compared).collect(),
+        };
+        let namespace = &scenario.namespace;
+        let same = |group: &&mut Group| {
+            group.kind == kind && group.namespace == *namespace && group.name == name
+        };
+        match self.groups.iter_mut().find(same) {
+            Some(group) => group.settings.push(series),
+            None => {
+                let (namespace, name) = (namespace.clone(), name.to_owned());
+                self.groups.push(Group { kind, namespace, name, settings: vec![series] });
             }
         }
     }
@@ -187,9 +204,9 @@ impl Comparison {
                 format!("The charts show the first of {runs} runs with different noise.")
             }),
         );
-        let count = self.hpas.iter().map(|group| group.settings.len()).sum();
-        let is_one_of_several = self.hpas.len() > 1;
-        let drawn = self.hpas.iter().map(|group| Drawn {
+        let count = self.groups.iter().map(|group| group.settings.len()).sum();
+        let is_one_of_several = self.groups.len() > 1;
+        let drawn = self.groups.iter().map(|group| Drawn {
             group,
             names: group.names(releases.len() > 1, is_one_of_several),
             count,
@@ -269,10 +286,10 @@ impl Drawn<'_> {
         let axis = self.axis();
         let labels = axis.labels();
         let grid = lane::grid(&labels);
-        let Group { namespace, hpa, settings } = self.group;
-        let label = format!("Comparison of the settings of {hpa}; arrow keys select a time");
+        let Group { kind, namespace, name, settings } = self.group;
+        let label = format!("Comparison of the settings of {name}; arrow keys select a time");
         html! {
-            @if self.is_one_of_several { h2 { "HPA " (namespace) "/" (hpa) } }
+            @if self.is_one_of_several { h2 { (kind.to_uppercase()) " " (namespace) "/" (name) } }
             div.fig.compared.many[settings.len() > MOST_STRONG] {
                 div.charts {
                     (self.replicas(&grid))
@@ -302,13 +319,14 @@ impl Drawn<'_> {
         };
         let caption = html! {
             b { (chart.title) }
+            @if chart.unit != Unit::Count { span.hint { (unit_text(chart)) } }
             @for (index, name) in self.names.iter().enumerate() {
                 span.k.(class(index)) data-i=(index) { (name) }
             }
         };
-        let about = settings.iter().zip(&self.names);
+        let about = settings.iter().zip(&self.names).filter(|_| chart.unit == Unit::Count);
         let about = about.map(|(it, name)| format!("{name}: {}", words::changes(it.replicas())));
-        let about = format!("Replicas. {}", about.collect::<Vec<_>>().join(". "));
+        let about = format!("{}. {}", chart.title, about.collect::<Vec<_>>().join(". "));
         let label = |value| chart.unit.label(value);
         let (about, scale, overlay) = (&*about, &scale, html! {});
         Lane { caption, about, scale, label: &label, lines, overlay }.draw(grid)
@@ -332,12 +350,12 @@ impl Drawn<'_> {
                 Some((index, it.charts.iter().find(|it| is_same(it, metric))?))
             })
             .collect();
-        let most = series.iter().map(|(_, it)| largest([it.values(), it.line("target")]));
+        let most = series.iter().map(|(_, it)| largest([it.values(), it.targets()]));
         let scale = metric.unit.axis(most.fold(0.0, f64::max), metric.size);
         let is_dense = |index: usize, it: &Chart| it.values().len() > self.axis_of(index).columns;
         let lines = html! {
             @for (index, it) in series.iter().rev() {
-                path.l.aim.(class(*index)) d=(lane::line(it.line("target"), axis, &scale))
+                path.l.aim.(class(*index)) d=(lane::line(it.targets(), axis, &scale))
                     data-i=(index) {}
                 @let axis = self.axis_of(*index);
                 @if is_dense(*index, it) {
@@ -353,11 +371,13 @@ impl Drawn<'_> {
         let caption = html! {
             b { (metric.title) }
             span.hint {
-                (metric.keys.first().map_or("", |unit| &unit.text))
+                (unit_text(metric))
                 @if series.iter().any(|(index, it)| is_dense(*index, it)) {
                     ", from the lowest to the highest value"
                 }
-                "; the dotted lines are the targets"
+                @if series.iter().any(|(_, it)| !it.targets().is_empty()) {
+                    "; the dotted lines are the targets"
+                }
             }
         };
         let label = |value| metric.unit.label(value);
@@ -380,6 +400,14 @@ impl Drawn<'_> {
             zero: settings.iter().find_map(|it| it.zero).map(Timestamp::unix_millis),
             times: times(settings, self.count).into_iter().map(of).collect(),
         }
+    }
+}
+
+/// What the values of a chart are.
+fn unit_text(chart: &Chart) -> &str {
+    match chart.main {
+        "target" => "recommended",
+        _ => chart.keys.first().map_or("", |unit| &unit.text),
     }
 }
 

@@ -283,7 +283,7 @@ impl SimPod {
 
     /// The source of the pod's values of a resource.
     fn source(&self, resource: usize, shared: bool) -> Source {
-        let own = self.exceptions.as_ref().map(|exceptions| &exceptions[resource]);
+        let own = self.exceptions.as_ref().map(|exceptions| &*exceptions[resource]);
         Source::of_pod(own, shared, self.serving())
     }
 

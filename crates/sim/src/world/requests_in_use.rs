@@ -72,7 +72,7 @@ pub struct ResourceInUse {
 impl ResourceInUse {
     /// Adds the request and the usage of a container. Returns true if it uses more.
     fn add(&mut self, request: i64, usage: i64) -> bool {
-        // Like the controller, figures do not count negative usage.
+        // Usage below zero, which a scenario can have, counts as none.
         let (request, usage) = (i128::from(request), i128::from(usage.max(0)));
         self.unused += (request - usage).max(0);
         self.short += (usage - request).max(0);
@@ -143,7 +143,7 @@ impl<'a> RequestsInUse<'a> {
         let exceptions = exceptions_of(resources, ordinal);
         let source = |index: usize| {
             let is_shared = matches!(resources[index].source, UsageSource::Load { .. });
-            let own = exceptions.as_ref().map(|exceptions| &exceptions[index]);
+            let own = exceptions.as_ref().map(|exceptions| &*exceptions[index]);
             Source::of_pod(own, is_shared, serves)
         };
         let sources = (0..resources.len()).map(source).collect();

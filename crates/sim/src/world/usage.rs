@@ -78,9 +78,9 @@ pub(super) enum Source {
 impl Source {
     /// The source of a pod's values of a resource. `own`: its exceptions, by index. `is_shared`:
     /// the pods share a load.
-    pub(super) fn of_pod(own: Option<&Box<[usize]>>, is_shared: bool, serves: bool) -> Source {
+    pub(super) fn of_pod(own: Option<&[usize]>, is_shared: bool, serves: bool) -> Source {
         match own {
-            Some(own) if !own.is_empty() => Source::Exceptions(own.clone()),
+            Some(own) if !own.is_empty() => Source::Exceptions(own.into()),
             _ if is_shared && !serves => Source::Idle,
             _ => Source::Common,
         }
