@@ -28,15 +28,14 @@ pub(crate) fn tuned(
     search: &Search,
 ) -> Result<Value, Refused> {
     let objective = search.objective.trim();
-    let objective: Bounds = match objective {
-        "" => Bounds::no_worse(),
-        given => given.parse().map_err(Refused::new)?,
-    };
-    let tune = Tune::new(scenario.clone()).release(release).objective(objective);
+    let mut tune = Tune::new(scenario.clone()).release(release);
+    if !objective.is_empty() {
+        let objective: Bounds = objective.parse().map_err(Refused::new)?;
+        tune = tune.objective(objective);
+    }
     let tuned = tune.settings(search.settings).run().map_err(Refused::new)?;
-    let (namespace, release) = (scenario.namespace.to_string(), release.to_string());
-    let hpa = scenario.hpas.first().map(|hpa| hpa.name.to_string()).unwrap_or_default();
-    let subject = Subject { namespace: &namespace, hpa: &hpa, release: &release };
+    let release = release.to_string();
+    let subject = Subject { scenario, release: &release };
     let named = |(name, setting): (String, &Setting)| json!({ "name": name, "about": setting.text(), "figures": setting.figures });
     let shown: Vec<Value> = tuned.shown().into_iter().map(named).collect();
     Ok(json!({

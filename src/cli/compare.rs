@@ -357,7 +357,7 @@ fn note_on_metrics(setting: &SettingName, lacking: &[Arc<str>]) -> Option<String
 }
 
 /// The name of the VPA of a scenario, if it has one.
-fn vpa_name(scenario: &Scenario) -> Option<String> {
+pub(super) fn vpa_name(scenario: &Scenario) -> Option<String> {
     let name = scenario.vpa.as_ref()?.recommender.names().next()?;
     Some(name.name.to_string())
 }

@@ -12,6 +12,7 @@ use fast_glob::glob_match;
 use super::exit;
 use super::failure::Failure;
 use super::files;
+use kube_autoscaler_models::rules::VpaRelease;
 use kube_lockstep::Content;
 use kube_lockstep_data::FIXTURES;
 use kube_lockstep_engines::input_file;
@@ -67,6 +68,20 @@ enum Text {
 pub(super) enum AnyFixture {
     Hpa(Arc<Scenario>),
     Vpa(Arc<VpaScenario>),
+}
+
+impl AnyFixture {
+    /// The scenario in which all autoscalers change the workload, so that it can be measured.
+    pub(super) fn applied(self) -> Result<Arc<Scenario>, Failure> {
+        let scenario = match self {
+            AnyFixture::Hpa(scenario) => return Ok(scenario),
+            AnyFixture::Vpa(scenario) => scenario,
+        };
+        scenario.applied(VpaRelease::NEWEST).map(Arc::new).ok_or_else(|| {
+            let what = format!("{}: a scenario with several VPAs can't be measured", scenario.path);
+            Failure::usage(what).hint("write a scenario for each VPA")
+        })
+    }
 }
 
 impl Fixtures {

@@ -66,7 +66,7 @@ pub(super) struct Args {
     #[arg(short = 'R', long)]
     recursive: bool,
     /// The bounds that each changed autoscaler must keep, separated by commas: FIGURE<=LIMIT
-    #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
+    #[arg(long, value_name = "BOUNDS", default_value = "missing<=+0,above<=+0s")]
     budget: Bounds,
     #[command(flatten)]
     measure: MeasureArgs,

@@ -379,6 +379,13 @@ impl ManifestArgs {
 
     /// The scenarios of the manifests.
     pub(super) fn scenarios(&self, of: Autoscalers) -> Result<FoundScenarios, Failure> {
+        let (drafts, left_out) = self.complete_drafts(&of)?;
+        let scenarios = drafts.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(FoundScenarios { scenarios, left_out })
+    }
+
+    /// The drafts, which have all values, and notes on those that are left out.
+    fn complete_drafts(&self, of: &Autoscalers) -> Result<(Vec<Draft>, Vec<String>), Failure> {
         let mut left_out = Vec::new();
         let mut drafts = self.drafts(of.clone(), false)?;
         if of.skips_missing() && drafts.iter().any(|draft| draft.missing.is_empty()) {
@@ -387,9 +394,8 @@ impl ManifestArgs {
                 draft.missing.is_empty()
             });
         }
-        require_all_values(&drafts, &of)?;
-        let scenarios = drafts.iter().map(parse).collect::<Result<_, _>>()?;
-        Ok(FoundScenarios { scenarios, left_out })
+        require_all_values(&drafts, of)?;
+        Ok((drafts, left_out))
     }
 
     fn read(&self) -> Result<Vec<ManifestFile>, Failure> {
@@ -502,6 +508,30 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
             AnyFixture::Vpa(Arc::new(VpaScenario { id, line, notes, ..*scenario }))
         }
     })
+}
+
+/// Reads a draft as a scenario in which all autoscalers change the workload.
+pub(super) fn applied(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
+    let mut draft = draft.clone();
+    draft.notes_on_recommender.clear();
+    parse(&draft)?.applied()
+}
+
+/// The scenarios that a command names, as [`any_scenarios`] finds them, in which all autoscalers
+/// change the workload.
+pub(super) fn applied_scenarios(
+    names: &[String],
+    manifests: &ManifestArgs,
+    autoscalers: Autoscalers,
+    fixtures: Option<&Path>,
+) -> Result<(Vec<Arc<Scenario>>, Vec<String>), Failure> {
+    if !manifests.filename.is_empty() {
+        let (drafts, left_out) = manifests.complete_drafts(&autoscalers)?;
+        return Ok((drafts.iter().map(applied).collect::<Result<_, _>>()?, left_out));
+    }
+    let found = any_scenarios(names, manifests, autoscalers, fixtures)?;
+    let scenarios = found.scenarios.into_iter().map(AnyFixture::applied);
+    Ok((scenarios.collect::<Result<_, _>>()?, found.left_out))
 }
 
 /// The error of an invalid draft, which reads these recorded loads.

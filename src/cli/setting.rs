@@ -10,6 +10,7 @@ use super::manifests;
 use kube_lockstep_manifests::field::{FieldPath, find_hpa, split_at_commas};
 use kube_lockstep_manifests::{AutoscalerKind, HpaManifest, HpaName, ManifestFile};
 use kube_lockstep_scenario as scenario;
+use kube_lockstep_scenario::Scenario;
 
 /// The names of autoscalers.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,34 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// The names of the autoscalers of a scenario.
+    pub(super) fn of(scenario: &Scenario) -> Names {
+        let namespace = scenario.namespace.to_string();
+        let name =
+            |name: &str| HpaName { namespace: Some(namespace.clone()), name: name.to_owned() };
+        let vpas = scenario.vpa.iter().flat_map(|vpa| vpa.recommender.names());
+        Names {
+            hpas: scenario.hpas.iter().map(|hpa| name(&hpa.name)).collect(),
+            vpas: vpas.map(|vpa| name(&vpa.name)).collect(),
+        }
+    }
+
+    /// The kind that a name without a kind refers to.
+    pub(super) fn kind(&self) -> AutoscalerKind {
+        if self.hpas.is_empty() { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }
+    }
+
+    /// The names for a hint: `the HPAs are web, api`.
+    pub(super) fn listed(&self) -> String {
+        let names =
+            |of: &[HpaName]| of.iter().map(|it| it.name.clone()).collect::<Vec<_>>().join(", ");
+        match (&*names(&self.hpas), &*names(&self.vpas)) {
+            (hpas, "") => format!("the HPAs are {hpas}"),
+            ("", vpas) => format!("the VPAs are {vpas}"),
+            (hpas, vpas) => format!("the HPAs are {hpas}, and the VPAs {vpas}"),
+        }
+    }
+
     /// All of them, with their kinds.
     pub(super) fn all(&self) -> impl Iterator<Item = (AutoscalerKind, &HpaName)> {
         let hpas = self.hpas.iter().map(|name| (AutoscalerKind::Hpa, name));

@@ -9,17 +9,16 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{BuildArgs, Format, OneRelease, Source, workers};
-use super::compare::without_noise;
+use super::compare::{vpa_name, without_noise};
 use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
-use super::fixtures::AnyFixture;
-use super::manifests::{self, FoundScenarios, HpaArgs, ManifestArgs, check_flags};
+use super::manifests::{self, AutoscalerArgs, ManifestArgs, SkipArgs, check_flags};
 use super::measure::{MeasureArgs, metrics};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
+use super::setting::Names;
 use super::{exit, interrupt};
 use kube_lockstep::{Setting, Tune, Tuned};
-use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::columns::Column;
 use kube_lockstep_report::comparison::{ComparisonRow, SettingName};
@@ -33,8 +32,9 @@ use kube_lockstep_tune::{Subject, Vary, Width};
 
 const HELP: &str = "\
 Figures of objectives: pod-hours, cost (with --price), missing, above, longest, changes,
-reversals, excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit
-is a value (missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0,
+reversals, excess, needed, peak and failed; for VPAs, cpu-requested, cpu-unused, cpu-short,
+memory-requested, memory-unused, memory-short, short, oom-kills, evictions and resizes.
+`kube-lockstep compare --help` explains them. A limit is a value (missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0,
 pod-hours<=+5%). With two or more days of load, each day must meet the objective.
 
 Exit codes:
@@ -52,7 +52,7 @@ Exit codes:
 #[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["names", "filename"]))]
 pub(super) struct Args {
-    /// Scenarios of HPAs: files, folders, globs, or ids of fixtures
+    /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
     /// A field of the HPA to vary, with a range or a list of values; can be repeated. For example
@@ -61,9 +61,10 @@ pub(super) struct Args {
     /// [default: targets, limits, windows, policies and tolerances]
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<Vary>,
-    /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT
-    #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
-    objective: Bounds,
+    /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT [default:
+    /// missing<=+0,above<=+0s for HPAs, short<=+0,oom-kills<=+0 for VPAs]
+    #[arg(long, value_name = "BOUNDS")]
+    objective: Option<Bounds>,
     /// The figure to minimize [default: cost with --price, otherwise pod-hours]
     #[arg(long, value_name = "FIGURE")]
     minimize: Option<Column>,
@@ -103,7 +104,9 @@ pub(super) struct Args {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    hpas: HpaArgs,
+    autoscalers: AutoscalerArgs,
+    #[command(flatten)]
+    skip: SkipArgs,
     #[command(flatten)]
     manifests: ManifestArgs,
 }
@@ -114,9 +117,13 @@ pub(super) struct Args {
 struct Line<'t> {
     namespace: &'t str,
     /// The first HPA.
-    hpa: &'t str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hpa: Option<&'t str>,
     /// All HPAs of the target.
     hpas: Vec<&'t str>,
+    /// The VPA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vpa: Option<String>,
     release: &'t str,
     #[serde(flatten)]
     tuned: &'t Tuned,
@@ -138,23 +145,17 @@ impl<'t> Line<'t> {
     ) -> Line<'t> {
         let (confirmed, not_confirmed) = confirmed.as_json();
         let hpas: Vec<&str> = scenario.hpas.iter().map(|hpa| &*hpa.name).collect();
-        let (namespace, hpa) = (&*scenario.namespace, hpas.first().copied().unwrap_or_default());
-        Line { namespace, hpa, hpas, release, tuned, confirmed, not_confirmed }
+        let (namespace, hpa) = (&*scenario.namespace, hpas.first().copied());
+        let vpa = vpa_name(scenario);
+        Line { namespace, hpa, hpas, vpa, release, tuned, confirmed, not_confirmed }
     }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let selected = args.hpas.select();
+    let selected = args.autoscalers.select().skipping(args.skip);
     let fixtures = args.source.fixtures.as_deref();
-    let FoundScenarios { scenarios, left_out } =
-        manifests::any_scenarios(&args.names, &args.manifests, selected, fixtures)?;
-    let scenarios = scenarios.into_iter().map(|scenario| match scenario {
-        AnyFixture::Hpa(scenario) => Ok(scenario),
-        AnyFixture::Vpa(scenario) => {
-            Err(Failure::usage(format!("{}: it has no HPA to tune", scenario.path)))
-        }
-    });
-    let mut scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
+    let (mut scenarios, left_out) =
+        manifests::applied_scenarios(&args.names, &args.manifests, selected, fixtures)?;
     check_names(&args.vary, &scenarios)?;
     if !args.vary.is_empty() {
         scenarios.retain(|scenario| args.vary.iter().any(|vary| is_for(vary, scenario)));
@@ -188,19 +189,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Returns true if a scenario has the HPA that a field names, if it names one.
+/// Returns true if a scenario has the autoscaler that a field names, if it names one.
 fn is_for(vary: &Vary, scenario: &Scenario) -> bool {
-    scenario.hpas.iter().any(|hpa| vary.path.is_for(AutoscalerKind::Hpa, &hpa.name))
+    Names::of(scenario).all().any(|(kind, name)| vary.path.is_for(kind, &name.name))
 }
 
-/// Fails if a field names an HPA that no scenario has.
+/// Fails if a field names an autoscaler that no scenario has.
 fn check_names(vary: &[Vary], scenarios: &[Arc<Scenario>]) -> Result<(), Failure> {
     let is_known = |vary: &&Vary| scenarios.iter().any(|scenario| is_for(vary, scenario));
     let Some(Vary { path, .. }) = vary.iter().find(|vary| !is_known(vary)) else { return Ok(()) };
-    let hpas = scenarios.iter().flat_map(|scenario| &scenario.hpas);
-    let names: Vec<&str> = hpas.map(|hpa| &*hpa.name).collect();
-    let what = format!("--vary: there is no HPA `{}`", path.name.as_deref().unwrap_or_default());
-    Err(Failure::usage(what).hint(format!("the HPAs are {}", names.join(", "))))
+    let names: Vec<Names> = scenarios.iter().map(|it| Names::of(it)).collect();
+    let names = Names::concat(&names);
+    let what = match &path.name {
+        Some(name) => format!("--vary: there is no {} `{name}`", names.kind()),
+        None => format!("--vary {path}: there is no VPA"),
+    };
+    Err(Failure::usage(what).hint(names.listed()))
 }
 
 /// The files that are written at the end.
@@ -245,13 +249,15 @@ fn tune_one(
     };
     let tuned = tuned.map_err(|why| Failure::usage(format!("{}: {why}", scenario.path)))?;
     let confirmed = confirm(args, &tune, &tuned, stop)?;
-    let release = args.release.release.to_string();
-    let hpa = scenario.hpas.first().map(|hpa| &*hpa.name).unwrap_or_default();
-    let subject = Subject { namespace: &scenario.namespace, hpa, release: &release };
+    let release = match &scenario.vpa {
+        Some(vpa) if scenario.hpas.is_empty() => vpa.release.to_string(),
+        _ => args.release.release.to_string(),
+    };
+    let subject = Subject { scenario, release: &release };
     match args.format {
         Format::Text => {
             if is_one_of_several {
-                show(&format!("HPA {}/{hpa}\n", scenario.namespace))?;
+                show(&format!("{subject}\n"))?;
             }
             let width = Width { columns: columns(), most: most_columns() };
             show(&tuned.text(&subject, width))?;
@@ -271,8 +277,10 @@ fn tune_one(
     let best = tuned.best.as_ref().unwrap_or(&tuned.current);
     let best = tune.scenario_with(best).map_err(Failure::usage)?;
     outputs.written.extend(best.hpas.iter().map(|hpa| hpa.manifest.clone()));
+    let vpa = best.vpa.as_ref().and_then(|vpa| vpa.recommender.file.vpa.as_ref());
+    outputs.written.extend(vpa.map(|vpa| vpa.0.clone()));
     if outputs.html.is_some() {
-        add_to_page(outputs, &tune, &tuned, scenario, &subject, is_one_of_several)?;
+        add_to_page(args, outputs, &tune, &tuned, &subject, is_one_of_several)?;
     }
     Ok(match (&tuned.best, confirmed) {
         (Some(_), Confirmed::No(_)) | (None, _) => exit::DIVERGES,
@@ -296,12 +304,14 @@ fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
     let mut tune = Tune::new(scenario.clone())
         .release(release)
         .vary(own.cloned().collect())
-        .objective(args.objective.clone())
         .capacities(args.measure.capacities_of([scenario]))
         .runs(args.runs)
         .settings(args.settings as usize)
         .jobs(workers(args.jobs))
         .seed(args.seed);
+    if let Some(objective) = &args.objective {
+        tune = tune.objective(objective.clone());
+    }
     if let Some(figure) = args.minimize {
         tune = tune.minimize(figure);
     }
@@ -314,24 +324,23 @@ fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
 
 /// Adds the settings to show to the page: the timelines of the current and the best one.
 fn add_to_page(
+    args: &Args,
     outputs: &mut Outputs,
     tune: &Tune,
     tuned: &Tuned,
-    scenario: &Arc<Scenario>,
     subject: &Subject<'_>,
     is_one_of_several: bool,
 ) -> anyhow::Result<()> {
-    let release = subject.release.parse().map_err(anyhow::Error::msg)?;
     for (name, setting) in tuned.shown() {
         let name = SettingName {
-            scenario: is_one_of_several.then(|| scenario.id.clone()),
+            scenario: is_one_of_several.then(|| subject.scenario.id.clone()),
             setting: Some(name),
             load_factor: None,
         };
         outputs.rows.push(subject.row(name.clone(), setting.figures));
         if setting.changes.is_empty() || tuned.best.as_ref() == Some(setting) {
             let scenario = tune.scenario_with(setting).map_err(Failure::usage)?;
-            let run = free_run(&scenario, release);
+            let run = free_run(&scenario, args.release.release);
             let about = setting.text();
             outputs.page.add(Compared {
                 setting: &name,

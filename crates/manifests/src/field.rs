@@ -173,50 +173,59 @@ impl FieldPath {
         ))
     }
 
-    /// The object that has the field, among the fields of a scenario: the only HPA, or the one that
-    /// the path names; without HPAs, the VPA; of a flag, the scenario itself.
+    /// The kind of the autoscaler that has the field, of these HPAs and this VPA: without HPAs, the
+    /// VPA; otherwise, that of the named autoscaler, or an HPA.
+    #[must_use]
+    pub fn kind_among(&self, hpas: &[&str], vpa: Option<&str>) -> AutoscalerKind {
+        let is_of_vpa = match (self.kind, self.name.as_deref()) {
+            (Some(kind), _) => return kind,
+            (None, _) if self.is_flag() => true,
+            (None, _) if hpas.is_empty() => vpa.is_some(),
+            (None, None) => false,
+            (None, Some(name)) => vpa == Some(name) && !hpas.contains(&name),
+        };
+        if is_of_vpa { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }
+    }
+
+    /// The object that has the field, among the fields of a scenario: an HPA, the VPA, or of a flag
+    /// the scenario itself.
     ///
     /// # Errors
     /// If there is no such autoscaler, or if there are several and the path names none.
     pub fn find<'t>(&self, tree: &'t mut Value) -> Result<&'t mut Value, String> {
-        let vpa = tree["vpa"]["metadata"]["name"].as_str();
-        let has_vpa = tree.get("vpa").is_some_and(|vpa| !vpa.is_null());
-        if self.is_flag() {
-            return match has_vpa {
-                true => Ok(tree),
-                false => Err(format!("{self}: there is no VPA, which the flag is for")),
-            };
-        }
+        let vpa = Some(name_of(&tree["vpa"])).filter(|_| !tree["vpa"].is_null());
+        let names: Vec<&str> = hpas(tree).iter().map(name_of).collect();
         let named = self.name.as_deref();
-        let is_of_vpa = match self.kind {
-            Some(kind) => kind == AutoscalerKind::Vpa,
-            None if hpas(tree).is_empty() => has_vpa,
-            None => {
-                let is_of_hpa = hpas(tree).iter().any(|hpa| Some(name_of(hpa)) == named);
-                named.is_some() && named == vpa && !is_of_hpa
-            }
-        };
-        if !is_of_vpa {
+        if self.kind_among(&names, vpa) == AutoscalerKind::Hpa {
             return find_hpa(tree, named);
         }
-        if !tree["vpa"]["file"].is_null() {
-            return Err("the VPA is in another file: write its manifest in the scenario, or name \
-                        the manifests with --filename"
-                .to_owned());
-        }
         match (vpa, named) {
+            (None, _) if self.is_flag() => {
+                Err(format!("{self}: there is no VPA, which the flag is for"))
+            }
             (None, _) => Err("there is no VPA".to_owned()),
+            (Some(_), _) if !tree["vpa"]["file"].is_null() => {
+                Err("the VPA is in another file: write its manifest in the scenario, or name the \
+                     manifests with --filename"
+                    .to_owned())
+            }
             (Some(vpa), Some(named)) if vpa != named => {
                 Err(format!("there is no VPA {named}; the VPA is {vpa}"))
             }
+            _ if self.is_flag() => Ok(tree),
             _ => Ok(&mut tree["vpa"]),
         }
     }
 }
 
-/// The path without the name of the autoscaler.
+/// The path without the name of the autoscaler: `spec.maxReplicas`, `vpa/spec.resourcePolicy`.
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Some(AutoscalerKind::Hpa) => f.write_str("hpa/")?,
+            Some(AutoscalerKind::Vpa) => f.write_str("vpa/")?,
+            None => {}
+        }
         f.write_str(&self.parts.join("."))
     }
 }

@@ -141,12 +141,14 @@ pub(crate) fn number(text: &str) -> Option<f64> {
 pub struct Bounds(pub Vec<Bound>);
 
 impl Bounds {
-    /// No missing pods and no time above the target more than the base has.
+    /// No missing pods, no time above the target, no short requests and no OOM kills more than the
+    /// base has, as far as these figures apply to it.
     #[must_use]
-    pub fn no_worse() -> Bounds {
-        let named = |name: &str| name.parse().ok();
-        let columns = ["missing", "above"].into_iter().filter_map(named);
-        Bounds(columns.map(|column| Bound { column, limit: Limit::Difference(0.0) }).collect())
+    pub fn no_worse(base: &Figures) -> Bounds {
+        let columns = ["missing", "above", "short", "oom-kills"];
+        let columns = columns.into_iter().filter_map(|name| name.parse::<Column>().ok());
+        let applying = columns.filter(|column| column.applies(base));
+        Bounds(applying.map(|column| Bound { column, limit: Limit::Difference(0.0) }).collect())
     }
 
     /// Returns true if the figures keep all bounds.

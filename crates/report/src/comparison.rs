@@ -273,6 +273,9 @@ pub struct FiguresTable {
     pub(crate) lines: Vec<Line>,
 }
 
+/// The title of the table of causes.
+const CAUSES_TITLE: &str = "missing by cause";
+
 /// The tables of a comparison: the figures, the causes of missing pod-hours if there are any, and the
 /// figures of the requests that a VPA sets.
 pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
@@ -282,7 +285,7 @@ pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
     };
     let causes: Vec<Column> = CAUSES.into_iter().filter(is_shown).collect();
     let (figures, requests) = (columns(rows, &COLUMNS), columns(rows, &REQUESTS));
-    let tables = [("setting", figures), ("missing by cause", causes), ("requests", requests)];
+    let tables = [("setting", figures), (CAUSES_TITLE, causes), ("requests", requests)];
     let tables = tables.into_iter().filter(|(_, columns)| !columns.is_empty());
     tables.map(|(title, columns)| FiguresTable::new(title, rows, &columns)).collect()
 }
@@ -360,11 +363,12 @@ impl FiguresTable {
     }
 }
 
-/// The figures of rows as a table, without the causes of missing pods. It is divided into parts if
-/// it is wider than `most_columns`.
+/// The figures of rows as tables, without the causes of missing pods. They are divided into parts if
+/// they are wider than `most_columns`.
 #[must_use]
 pub fn figures_text(rows: &[ComparisonRow], most_columns: usize) -> String {
-    FiguresTable::new("setting", rows, &columns(rows, &COLUMNS)).text(1, most_columns)
+    let tables = tables(rows).into_iter().filter(|table| table.head[0] != CAUSES_TITLE);
+    tables.map(|table| table.text(1, most_columns)).collect::<Vec<_>>().join("\n")
 }
 
 /// The rows as tables, with the limits by load factor, if there are any, and the first differences

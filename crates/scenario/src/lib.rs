@@ -66,9 +66,10 @@ pub mod testing;
 mod tests;
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::action::EVENTS_WITHOUT_VPA;
 pub use self::diagnostic::{Diagnostic, Hint, Kind, Place};
@@ -202,20 +203,43 @@ pub fn with_noise_of_run(scenario: &Scenario, run: u32) -> Option<Scenario> {
     Some(varied)
 }
 
-/// The scenario with other manifests of its HPAs, in the same order. They keep their targets, and
-/// scale on metrics that the scenario has.
+/// The parts of a scenario that settings change: the manifests of the HPAs in the list `hpas`, that
+/// of the VPA in `vpa`, and the flags of the components of the VPA in `recommender.flags` and
+/// `updater.flags`.
+#[must_use]
+pub fn to_manifests(scenario: &Scenario) -> Value {
+    let hpas: Value = scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
+    let mut tree = json!({ "hpas": hpas });
+    if let Some(vpa) = &scenario.vpa {
+        let file = &vpa.recommender.file;
+        tree["vpa"] = file.vpa.as_ref().map(|vpa| vpa.0.clone()).unwrap_or_default();
+        for (name, flags) in
+            [("recommender", &file.recommender.flags), ("updater", &file.updater.flags)]
+        {
+            tree[name] = json!({ "flags": flags });
+        }
+    }
+    tree
+}
+
+/// The scenario with other manifests of its autoscalers, in the form of [`to_manifests`]. They keep
+/// their targets, and scale on metrics that the scenario has.
 ///
 /// # Errors
-/// The problems of a manifest that API servers reject.
-pub fn with_manifests(
-    scenario: &Scenario,
-    manifests: &[Value],
-) -> Result<Scenario, Vec<Diagnostic>> {
+/// The problems of a manifest that API servers reject, or of a flag.
+pub fn with_manifests(scenario: &Scenario, tree: &Value) -> Result<Scenario, Vec<Diagnostic>> {
     let gates = scenario.gates_by(&Rules::default());
     let mut varied = scenario.clone();
+    let manifests = tree["hpas"].as_array().map_or(&[][..], Vec::as_slice);
     for (hpa, manifest) in varied.hpas.iter_mut().zip(manifests) {
         if hpa.manifest != *manifest {
             *hpa = hpa.with_manifest(manifest, &gates)?;
+        }
+    }
+    if let Some(vpa) = &mut varied.vpa {
+        let before = to_manifests(scenario);
+        if ["vpa", "recommender", "updater"].iter().any(|part| tree[part] != before[part]) {
+            *vpa = Arc::new(vpa.with_manifest(tree)?);
         }
     }
     // It identifies the recorded traces of a file.

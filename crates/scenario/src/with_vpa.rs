@@ -43,6 +43,9 @@ impl VpaScenario {
         };
         let mut recommender = VpaScenario { expect: Vec::new(), ..self.clone() };
         recommender.timeline.retain(is_of_recommender);
+        let file = Arc::make_mut(&mut recommender.file);
+        // There is only one.
+        file.vpa = file.vpa.take().or_else(|| file.vpas.pop());
         let mut world = self.world();
         world.timeline.retain(|event| !is_of_recommender(event));
         let (recommender, updater) = (Arc::new(recommender), UpdaterFlags::default());

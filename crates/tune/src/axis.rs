@@ -1,10 +1,12 @@
 //! The axes of the grid: fields of an HPA, each with the values to try.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use kube_autoscaler_models::quantity::{Format, Quantity};
+use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_manifests::field::{FieldPath, split_at_commas};
 use kube_lockstep_scenario as scenario;
 
@@ -60,8 +62,10 @@ fn range(first: &str, rest: &str) -> Result<Vec<Value>, String> {
             .map_err(|_| format!("expected a number or quantity, found {text:?}"))
     };
     let (low, high) = (quantity(first)?, quantity(last)?);
-    let is_number = |text: &str| text.trim().parse::<i64>().is_ok();
-    let are_numbers = is_number(first) && is_number(last) && step.is_none_or(is_number);
+    let all = [Some(first), Some(last), step];
+    let are = |is: fn(&str) -> bool| all.iter().flatten().all(|text| is(text.trim()));
+    let are_numbers = are(|text| text.parse::<i64>().is_ok());
+    let are_decimals = are(|text| text.parse::<f64>().is_ok());
     let step = match step {
         Some(step) => quantity(step)?.milli(),
         None if are_numbers => 1000,
@@ -78,6 +82,7 @@ fn range(first: &str, rest: &str) -> Result<Vec<Value>, String> {
         let milli = low.milli() + index * step;
         match are_numbers {
             true => json!(milli / 1000),
+            false if are_decimals => json!(milli as f64 / 1000.0),
             false => json!(Quantity::from_milli(milli, format_of(first)).to_string()),
         }
     };
@@ -148,31 +153,118 @@ pub(crate) struct Defaults {
     pub(crate) has_tolerance: bool,
 }
 
-/// The axes of the given fields of an HPA. Of several HPAs, `name` is the name of this one. The
-/// values of the same field are one axis.
-pub(crate) fn given_axes(hpa: &Value, name: Option<&str>, given: &[Vary]) -> Vec<Axis> {
+/// An autoscaler whose fields are varied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'o> {
+    /// Its kind, if there are several kinds.
+    pub(crate) kind: Option<AutoscalerKind>,
+    /// Its name, if there are several of its kind.
+    pub(crate) name: Option<&'o str>,
+}
+
+impl Owner<'_> {
+    /// The path of a field of this autoscaler.
+    fn path(&self, path: &FieldPath) -> FieldPath {
+        let mut path = path.clone();
+        path.name = self.name.map(str::to_owned);
+        path.kind = self.kind.filter(|_| !path.is_flag());
+        path
+    }
+}
+
+/// The axes of the given fields of an autoscaler. The values of the same field are one axis.
+///
+/// # Errors
+/// If a field does not exist among the manifests.
+pub(crate) fn given_axes(
+    tree: &mut Value,
+    owner: Owner<'_>,
+    given: &[Vary],
+) -> Result<Vec<Axis>, String> {
     let mut fields: Vec<Vary> = Vec::new();
     for Vary { path, values } in given {
-        let mut path = path.clone();
-        path.name = name.map(str::to_owned);
+        let path = owner.path(path);
         match fields.iter_mut().find(|field| field.path == path) {
             Some(field) => field.values.extend(values.iter().cloned()),
             None => fields.push(Vary { path, values: values.clone() }),
         }
     }
-    fields.into_iter().map(|Vary { path, values }| Axis::new(path, hpa, values)).collect()
+    let axis = |Vary { path, values }: Vary| {
+        let object = path.find(tree)?;
+        Ok(Axis::new(path, object, values))
+    };
+    fields.into_iter().map(axis).collect()
 }
 
-/// The axes of the fields of an HPA that are varied by default. Of several HPAs, `name` is the name
-/// of this one.
-pub(crate) fn default_axes(hpa: &Value, name: Option<&str>, defaults: Defaults) -> Vec<Axis> {
-    let own = |path: String| {
-        let mut path = FieldPath::parse(&path).ok()?;
-        path.name = name.map(str::to_owned);
-        Some(path)
-    };
-    let defaults = default_values(hpa, defaults).into_iter();
-    let axes = defaults.filter_map(|(path, values)| Some(Axis::new(own(path)?, hpa, values)));
+/// The axes of the fields of an HPA that are varied by default.
+pub(crate) fn default_axes(hpa: &Value, owner: Owner<'_>, defaults: Defaults) -> Vec<Axis> {
+    axes_of(hpa, owner, default_values(hpa, defaults))
+}
+
+/// The axes of the fields of a VPA that are varied by default: the amounts that it may set, around
+/// those that it recommends for each container.
+pub(crate) fn default_axes_of_vpa(
+    vpa: &Value,
+    owner: Owner<'_>,
+    recommended: &[Recommended],
+) -> Vec<Axis> {
+    let policies = vpa["spec"]["resourcePolicy"]["containerPolicies"].as_array();
+    let policies = policies.map_or(&[][..], Vec::as_slice);
+    let mut fields: Vec<(String, Vec<Value>)> = Vec::new();
+    for (index, Recommended { container, cpu, memory }) in recommended.iter().enumerate() {
+        let is = |name: &str| policies.iter().position(|it| it["containerName"] == name);
+        // Without policies, each container gets one: `add_policies`.
+        let policy = match policies.is_empty() {
+            true => Some(index),
+            false => is(container).or_else(|| is("*")),
+        };
+        let Some(policy) = policy else { continue };
+        let amounts = [("cpu", *cpu, Format::DecimalSI), ("memory", *memory, Format::BinarySI)];
+        for (resource, amount, format) in amounts {
+            let Some(amount) = amount.filter(|amount| *amount > 0) else { continue };
+            for (field, percents) in [("minAllowed", MINIMUMS), ("maxAllowed", MAXIMUMS)] {
+                let path = format!("{POLICIES}{policy}.{field}.{resource}");
+                let values = percents.iter().filter_map(|it| part_of(amount, *it, format));
+                match fields.iter_mut().find(|(known, _)| *known == path) {
+                    Some((_, known)) => known.extend(values),
+                    None => fields.push((path, values.collect())),
+                }
+            }
+        }
+    }
+    axes_of(vpa, owner, fields)
+}
+
+/// The largest amounts that a VPA recommends for a container, in thousandths.
+#[derive(Clone, Debug)]
+pub(crate) struct Recommended {
+    pub(crate) container: String,
+    pub(crate) cpu: Option<i64>,
+    pub(crate) memory: Option<i64>,
+}
+
+/// The values of `minAllowed` in percent of the recommendation.
+const MINIMUMS: &[i64] = &[50, 75, 100, 125, 150];
+
+/// The values of `maxAllowed` in percent of the recommendation.
+const MAXIMUMS: &[i64] = &[50, 75, 90, 110];
+
+/// The policies of containers in the path of a field of a VPA.
+pub(crate) const POLICIES: &str = "spec.resourcePolicy.containerPolicies.";
+
+/// Adds a policy for each container to a VPA without policies, so that settings can change them.
+pub(crate) fn add_policies(vpa: &mut Value, containers: &[Arc<str>]) {
+    let policies = &mut vpa["spec"]["resourcePolicy"]["containerPolicies"];
+    if policies.as_array().is_none_or(Vec::is_empty) {
+        *policies = containers.iter().map(|name| json!({ "containerName": name })).collect();
+    }
+}
+
+/// The axes of fields of an autoscaler.
+fn axes_of(object: &Value, owner: Owner<'_>, fields: Vec<(String, Vec<Value>)>) -> Vec<Axis> {
+    let own = |path: String| Some(owner.path(&FieldPath::parse(&path).ok()?));
+    let axes =
+        fields.into_iter().filter_map(|(path, values)| Some(Axis::new(own(path)?, object, values)));
     axes.filter(|axis| axis.values.len() > 1).collect()
 }
 
@@ -240,22 +332,25 @@ fn targets(spec: &Value) -> Vec<(String, Vec<Value>)> {
     all
 }
 
-/// Values between 60 % and 150 % of a quantity, with two digits.
+/// Values between 60 % and 150 % of a quantity.
 fn around(quantity: &str) -> Vec<Value> {
     let Ok(current) = quantity.parse::<Quantity>() else { return Vec::new() };
     let format = format_of(quantity);
+    let part = |percent: i64| part_of(current.milli(), percent, format);
+    (60..=150).step_by(10).filter_map(part).collect()
+}
+
+/// A part of an amount in thousandths, with two digits. None: it is 0 or too large.
+fn part_of(milli: i64, percent: i64, format: Format) -> Option<Value> {
     let unit: i64 = if format == Format::BinarySI { 1000 * 1024 * 1024 } else { 1 };
-    let value = |percent: i64| {
-        let milli = i128::from(current.milli()) * i128::from(percent) / 100 / i128::from(unit);
-        let mut rounding = 1;
-        while milli / rounding >= 100 {
-            rounding *= 10;
-        }
-        let milli = milli / rounding * rounding * i128::from(unit);
-        i64::try_from(milli).ok().filter(|milli| *milli > 0)
-    };
-    let values = (60..=150).step_by(10).filter_map(value);
-    values.map(|milli| json!(Quantity::from_milli(milli, format).to_string())).collect()
+    let part = i128::from(milli) * i128::from(percent) / 100 / i128::from(unit);
+    let mut rounding = 1;
+    while part / rounding >= 100 {
+        rounding *= 10;
+    }
+    let part = i64::try_from(part / rounding * rounding * i128::from(unit)).ok();
+    let part = part.filter(|part| *part > 0)?;
+    Some(json!(Quantity::from_milli(part, format).to_string()))
 }
 
 /// The fields of `behavior`.
@@ -308,6 +403,8 @@ mod tests {
             json!(["100m", "400m", "700m", "1"])
         );
         assert_eq!(values("spec.a.averageValue=1Gi..2Gi:512Mi"), json!(["1Gi", "1536Mi", "2Gi"]));
+        let flag = values("recommender.flags.target-cpu-percentile=0.5..0.9:0.2");
+        assert_eq!(flag, json!([0.5, 0.7, 0.9]), "numbers, as flags require");
         assert_eq!(values("spec.a=0,60,300"), json!([0, 60, 300]));
         let policies = values("spec.a=[{type: Pods, value: 4}],null");
         assert_eq!(policies, json!([[{ "type": "Pods", "value": 4 }], null]));
@@ -326,13 +423,15 @@ mod tests {
         assert!(error("spec.a=[1").contains("not valid YAML"));
     }
 
+    const ALONE: Owner<'static> = Owner { kind: None, name: None };
+
     const NEEDED: Defaults = Defaults { needed: 20, has_behavior: true, has_tolerance: false };
 
     #[test]
     fn the_current_value_is_among_the_values_in_order() {
         let hpa = json!({ "spec": { "maxReplicas": 12 } });
         let vary = ["spec.maxReplicas=10..30:10".parse().expect("values")];
-        let axes = given_axes(&hpa, None, &vary);
+        let axes = given_axes(&mut json!({ "hpa": hpa }), ALONE, &vary).expect("axes");
         assert_eq!(Value::from(axes[0].values.clone()), json!([10, 12, 20, 30]));
         assert_eq!(axes[0].current, 1);
     }
@@ -340,7 +439,7 @@ mod tests {
     #[test]
     fn default_axes_follow_the_version_of_the_manifest() {
         let paths = |hpa: &Value| -> Vec<String> {
-            default_axes(hpa, None, NEEDED).iter().map(|axis| axis.path.to_string()).collect()
+            default_axes(hpa, ALONE, NEEDED).iter().map(|axis| axis.path.to_string()).collect()
         };
         let hpa = json!({
             "apiVersion": "autoscaling/v1",

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::axis::Axis;
+use super::axis::{Axis, POLICIES, add_policies};
 use super::search::Point;
 use super::tuned::remove_nulls;
 use kube_autoscaler_models::rules::Release;
@@ -58,12 +58,9 @@ pub(crate) struct Evaluator<'e> {
 }
 
 impl Evaluator<'_> {
-    /// The manifests of the HPAs with the setting of a point.
-    pub(crate) fn manifests(
-        &self,
-        scenario: &Scenario,
-        point: &Point,
-    ) -> Result<Vec<Value>, String> {
+    /// The manifests of the autoscalers with the setting of a point, in the form of
+    /// [`scenario::to_manifests`].
+    pub(crate) fn manifests(&self, scenario: &Scenario, point: &Point) -> Result<Value, String> {
         manifests_with(scenario, self.values(point))
     }
 
@@ -163,18 +160,24 @@ pub(crate) fn run(scenario: &Arc<Scenario>, release: Release) -> Result<FreeRun,
     }
 }
 
-/// The manifests of the HPAs of a scenario with other values of fields. Null removes a field.
+/// The manifests of a scenario with other values of fields. Null removes a field.
 fn manifests_with<'v>(
     scenario: &Scenario,
     values: impl Iterator<Item = (&'v FieldPath, &'v Value)>,
-) -> Result<Vec<Value>, String> {
-    let manifests: Value = scenario.hpas.iter().map(|hpa| hpa.manifest.clone()).collect();
-    let mut tree = json!({ "hpas": manifests });
+) -> Result<Value, String> {
+    let mut tree = scenario::to_manifests(scenario);
     for (path, value) in values {
+        if path.to_string().contains(POLICIES)
+            && let Some(vpa) = &scenario.vpa
+        {
+            let containers = vpa.recommender.workload.containers.iter();
+            let names: Vec<Arc<str>> = containers.map(|it| it.name.clone()).collect();
+            add_policies(&mut tree["vpa"], &names);
+        }
         path.set(path.find(&mut tree)?, value.clone())?;
     }
     remove_nulls(&mut tree);
-    Ok(tree["hpas"].as_array().cloned().unwrap_or_default())
+    Ok(tree)
 }
 
 /// The scenario with other values of fields.

@@ -1,12 +1,16 @@
 //! The result of a search as text.
 
+use std::fmt;
+
 use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
+use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_manifests::field::value_text;
 use kube_lockstep_report::columns::Column;
 use kube_lockstep_report::comparison::{ComparisonRow, SettingName, figures_text};
 use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::front::{Dot, FrontChart};
 use kube_lockstep_report::{counted, thousands, wrapped};
+use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::shell_word;
 
 /// The width of a text, and the width from which tables are divided.
@@ -48,9 +52,10 @@ impl Patch {
     /// version: its fields may have other names in the newest one.
     #[must_use]
     pub fn command(&self) -> String {
-        let kind = match self.manifest["apiVersion"].as_str().unwrap_or_default() {
-            "autoscaling/v2" => "hpa".to_owned(),
-            version => {
+        let kind = match (self.kind, self.manifest["apiVersion"].as_str().unwrap_or_default()) {
+            (AutoscalerKind::Vpa, _) => "vpa".to_owned(),
+            (AutoscalerKind::Hpa, "autoscaling/v2") => "hpa".to_owned(),
+            (AutoscalerKind::Hpa, version) => {
                 let version = version.trim_start_matches("autoscaling/");
                 format!("horizontalpodautoscalers.{version}.autoscaling")
             }
@@ -59,7 +64,7 @@ impl Patch {
         let namespace = namespace.map(|it| format!(" -n {}", shell_word(it)));
         format!(
             "kubectl patch {kind} {}{} --type merge -p {}",
-            shell_word(&self.hpa),
+            shell_word(&self.name),
             namespace.unwrap_or_default(),
             shell_word(&self.patch.to_string())
         )
@@ -109,10 +114,20 @@ impl Tuned {
         }
         out += &self.contributions_text(subject, width);
         out += &self.checks_text(width);
-        for patch in &self.patches {
-            out += &format!("\n{}\n", patch.command());
+        for command in self.commands() {
+            out += &format!("\n{command}\n");
         }
         out
+    }
+
+    /// The commands that apply the best setting, and the flags that it sets.
+    fn commands(&self) -> Vec<String> {
+        let changes = self.best.iter().flat_map(|best| &best.changes);
+        let flags = changes.filter_map(|Change { path, to, .. }| {
+            let (component, flag) = path.split_once(".flags.")?;
+            Some(format!("# flag of the {component}: --{flag}={}", value_text(to)))
+        });
+        self.patches.iter().map(Patch::command).chain(flags).collect()
     }
 
     /// Returns true if the best setting meets the objective on all days.
@@ -141,9 +156,9 @@ impl Tuned {
         let others = self.all.iter().filter(|setting| !is_shown(setting));
         let dots = named.chain(others).map(dot).collect();
         FrontChart {
-            title: format!("HPA {}/{}", subject.namespace, subject.hpa),
+            title: subject.to_string(),
             summary: self.headline(),
-            commands: self.patches.iter().map(Patch::command).collect(),
+            commands: self.commands(),
             across: self.minimized,
             up: self.risk,
             dots,
@@ -281,28 +296,48 @@ fn short_names<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<String> {
     names.into_iter().find(is_unique).unwrap_or(paths)
 }
 
-/// The HPA of a search.
+/// The autoscaler of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'s> {
-    /// The namespace of the HPA.
-    pub namespace: &'s str,
-    /// The name of the HPA.
-    pub hpa: &'s str,
-    /// The release of Kubernetes.
+    /// The scenario.
+    pub scenario: &'s Scenario,
+    /// The release of Kubernetes; without an HPA, that of the VPA.
     pub release: &'s str,
 }
 
-impl Subject<'_> {
+impl<'s> Subject<'s> {
+    /// The name of the first HPA.
+    fn hpa(&self) -> Option<&'s str> {
+        self.scenario.hpas.first().map(|hpa| &*hpa.name)
+    }
+
+    /// The name of the VPA.
+    fn vpa(&self) -> Option<&'s str> {
+        Some(&*self.scenario.vpa.as_ref()?.recommender.names().next()?.name)
+    }
+
     /// The row of a setting in a table.
     #[must_use]
     pub fn row(&self, setting: SettingName, figures: Figures) -> ComparisonRow {
         ComparisonRow {
             setting,
-            namespace: self.namespace.to_owned(),
-            hpa: Some(self.hpa.to_owned()),
+            namespace: self.scenario.namespace.to_string(),
+            hpa: self.hpa().map(str::to_owned),
+            vpa: self.vpa().map(str::to_owned),
             release: self.release.to_owned(),
             figures: Some(figures),
             ..ComparisonRow::default()
         }
+    }
+}
+
+/// `HPA shop/web`, `VPA shop/web`.
+impl fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match self.hpa() {
+            Some(hpa) => ("HPA", hpa),
+            None => ("VPA", self.vpa().unwrap_or_default()),
+        };
+        write!(f, "{kind} {}/{name}", self.scenario.namespace)
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::axis::{Axis, Defaults, Vary, default_axes, given_axes};
+use super::axis::{
+    Axis, Defaults, Owner, POLICIES, Recommended, Vary, default_axes, default_axes_of_vpa,
+    given_axes,
+};
 use super::evaluate::{Evaluator, Measured, days, run, with_values};
 use super::search::{Point, Score, Scores, Search, by_cost, front};
 use super::tuned::{
@@ -13,6 +16,7 @@ use super::tuned::{
 use serde_json::Value;
 
 use kube_autoscaler_models::flags::Gate;
+use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::rules::{Release, Rules};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_manifests::AutoscalerKind;
@@ -24,6 +28,7 @@ use kube_lockstep_report::comparison::Reference;
 use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario::{self as scenario, Scenario};
+use kube_lockstep_sim::run::FreeRun;
 
 /// The search for the cheapest settings of the HPAs of a scenario that keep an objective.
 ///
@@ -35,7 +40,7 @@ pub struct Tune {
     scenario: Arc<Scenario>,
     release: Release,
     vary: Vec<Vary>,
-    objective: Bounds,
+    objective: Option<Bounds>,
     minimize: Option<Column>,
     price: Option<Price>,
     capacities: Vec<Capacity>,
@@ -69,7 +74,7 @@ impl Tune {
             scenario: scenario.into(),
             release: Release::NEWEST,
             vary: Vec::new(),
-            objective: Bounds::no_worse(),
+            objective: None,
             minimize: None,
             price: None,
             capacities: Vec::new(),
@@ -94,7 +99,7 @@ impl Tune {
 
     /// Sets the objective, which must hold on each day.
     pub fn objective(mut self, objective: Bounds) -> Tune {
-        self.objective = objective;
+        self.objective = Some(objective);
         self
     }
 
@@ -156,9 +161,6 @@ impl Tune {
     pub fn run_watched(&self, watch: &(dyn Fn(Progress) -> bool + Sync)) -> Result<Tuned, String> {
         let scenario = &self.scenario;
         let minimized = self.minimized()?;
-        if scenario.vpa.is_some() {
-            return Err("tune does not support an HPA whose pods a VPA changes".to_owned());
-        }
         if let Some(why) = scenario.unsupported_on(self.release) {
             return Err(why.to_string());
         }
@@ -185,9 +187,10 @@ impl Tune {
             goes_on: &goes_on,
         };
         let current = evaluator.figures(scenario, &before);
+        let recommended = recommended(&before);
         let notes = before.notes;
-        drop((before.ticks, before.serving_changes));
-        let axes = self.axes(current.whole.scaling().needed_peak_replicas)?;
+        drop((before.ticks, before.serving_changes, before.request_changes, before.vpa));
+        let axes = self.axes(current.whole.scaling().needed_peak_replicas, &recommended)?;
         let evaluator = Evaluator { axes: &axes, ..evaluator };
         let tuned = Searching::new(self, minimized, evaluator, current)?.tuned()?;
         Ok(Tuned { notes, ..tuned })
@@ -213,18 +216,38 @@ impl Tune {
     /// The figure to minimize: `cost` is the price of the pod-hours if there is one.
     fn minimized(&self) -> Result<Column, String> {
         let without_price = |name: &str| name == COST && self.price.is_none();
-        if self.objective.0.iter().any(|bound| without_price(bound.column())) {
+        let bounds = self.objective.iter().flat_map(|objective| &objective.0);
+        if bounds.into_iter().any(|bound| without_price(bound.column())) {
             return Err("the objective limits `cost`, which requires prices".to_owned());
         }
         match self.minimize {
             Some(column) if !without_price(column.name()) => Ok(column),
             None if self.price.is_some() => COST.parse(),
+            _ if self.scenario.vpa.is_some() => {
+                Err("a VPA sets CPU and memory, so that the cost requires prices, for example \
+                     --price cpu=0.03,memory=0.004; or name a figure with --minimize, for example \
+                     memory-requested"
+                    .to_owned())
+            }
             _ => "pod-hours".parse(),
         }
     }
 
-    /// The fields to vary, of all HPAs of the first target.
-    fn axes(&self, needed: i32) -> Result<Vec<Axis>, String> {
+    /// The figures that the search trades off: the minimized one, and that of the risk.
+    fn risk(&self, minimized: Column) -> Result<Column, String> {
+        let name = match (self.scenario.hpas.is_empty(), minimized.name()) {
+            (false, "missing") => "pod-hours",
+            (false, _) => "missing",
+            (true, "short") if self.price.is_some() => COST,
+            (true, "short") => "cpu-requested",
+            (true, _) => "short",
+        };
+        name.parse()
+    }
+
+    /// The fields to vary, of all autoscalers of the first target. `recommended`: the largest
+    /// recommendations of the VPA.
+    fn axes(&self, needed: i32, recommended: &[Recommended]) -> Result<Vec<Axis>, String> {
         let rules = Rules::of(self.release);
         let defaults = Defaults {
             needed,
@@ -232,55 +255,76 @@ impl Tune {
             has_tolerance: rules.admission.has_tolerance
                 && self.scenario.gates_by(&rules).enabled(Gate::HpaConfigurableTolerance),
         };
-        let hpas = &self.scenario.hpas;
-        let known = |name: &str| hpas.iter().any(|hpa| *hpa.name == *name);
+        let mut tree = scenario::to_manifests(&self.scenario);
         for Vary { path, .. } in &self.vary {
-            let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.name).collect();
-            match &path.name {
-                Some(name) if !known(name) => {
-                    let names = names.join(", ");
-                    return Err(format!("there is no HPA `{name}`; the HPAs are {names}"));
-                }
-                None if names.len() > 1 => {
-                    return Err(format!(
-                        "{path}: begin the path with the name of the HPA, for example \
-                         {}/{path}; the HPAs are {}",
-                        names[0],
-                        names.join(", ")
-                    ));
-                }
-                _ => {}
-            }
+            path.find(&mut tree)?;
         }
-        let several = hpas.len() > 1;
-        let own = hpas.iter().filter(|hpa| hpa.target == 0).flat_map(|hpa| {
-            let name = several.then_some(&*hpa.name);
-            if self.vary.is_empty() {
-                return default_axes(&hpa.manifest, name, defaults);
-            }
-            let own =
-                self.vary.iter().filter(|vary| vary.path.is_for(AutoscalerKind::Hpa, &hpa.name));
-            let given: Vec<Vary> = own.cloned().collect();
-            given_axes(&hpa.manifest, name, &given)
-        });
-        let axes: Vec<Axis> = own.collect();
+        let hpas = &self.scenario.hpas;
+        let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.name).collect();
+        let vpa = self.scenario.vpa.as_ref().and_then(|vpa| vpa.recommender.names().next());
+        let vpa = vpa.map(|vpa| &*vpa.name);
+        let given = |kind: AutoscalerKind, name: &str| -> Vec<Vary> {
+            let own = self.vary.iter().filter(|Vary { path, .. }| {
+                path.kind_among(&names, vpa) == kind && path.is_for(kind, name)
+            });
+            own.cloned().collect()
+        };
+        let mut axes = Vec::new();
+        for hpa in hpas.iter().filter(|hpa| hpa.target == 0) {
+            let owner = Owner { kind: None, name: (hpas.len() > 1).then_some(&*hpa.name) };
+            axes.extend(match self.vary.is_empty() {
+                true => default_axes(&hpa.manifest, owner, defaults),
+                false => given_axes(&mut tree, owner, &given(AutoscalerKind::Hpa, &hpa.name))?,
+            });
+        }
+        if let Some(name) = vpa {
+            let kind = (!hpas.is_empty()).then_some(AutoscalerKind::Vpa);
+            let owner = Owner { kind, name: None };
+            axes.extend(match self.vary.is_empty() {
+                true => default_axes_of_vpa(&tree["vpa"], owner, recommended),
+                false => given_axes(&mut tree, owner, &given(AutoscalerKind::Vpa, name))?,
+            });
+        }
         // A path must lead to a field that can be set.
         for axis in &axes {
-            for hpa in hpas.iter().filter(|hpa| axis.path.is_for(AutoscalerKind::Hpa, &hpa.name)) {
-                let mut manifest = hpa.manifest.clone();
-                let metrics = manifest["spec"]["metrics"].as_array().map_or(0, Vec::len);
-                axis.path.set(&mut manifest, axis.values[axis.current].clone())?;
-                axis.path.check_metric(&manifest, metrics)?;
+            let mut tree = tree.clone();
+            let object = axis.path.find(&mut tree)?;
+            let metrics = object["spec"]["metrics"].as_array().map_or(0, Vec::len);
+            if !axis.path.to_string().contains(POLICIES) {
+                axis.path.set(object, axis.values[axis.current].clone())?;
+                axis.path.check_metric(object, metrics)?;
             }
         }
         Ok(axes)
     }
 }
 
+/// The largest amounts that the VPA of a run recommends, without its policies.
+fn recommended(run: &FreeRun) -> Vec<Recommended> {
+    let mut all: Vec<Recommended> = Vec::new();
+    let Some(vpa) = &run.vpa else { return all };
+    let snapshots = vpa.snapshots().iter().flat_map(|snapshot| snapshot.statuses.values());
+    let recommendations = snapshots.filter_map(|status| status.recommendation.as_ref());
+    for container in recommendations.flat_map(|it| &it.container_recommendations) {
+        let name = &*container.container_name;
+        let index = all.iter().position(|it| it.container == name).unwrap_or(all.len());
+        if index == all.len() {
+            all.push(Recommended { container: name.to_owned(), cpu: None, memory: None });
+        }
+        let uncapped = &container.uncapped_target;
+        let milli = |amount: &Option<Quantity>| amount.as_ref().map(Quantity::milli);
+        let known = &mut all[index];
+        known.cpu = known.cpu.max(milli(&uncapped.cpu));
+        known.memory = known.memory.max(milli(&uncapped.memory));
+    }
+    all
+}
+
 /// A search in progress.
 struct Searching<'s> {
     tune: &'s Tune,
     evaluator: Evaluator<'s>,
+    objective: Bounds,
     minimized: Column,
     risk: Column,
     start: Point,
@@ -298,13 +342,15 @@ impl<'s> Searching<'s> {
         evaluator: Evaluator<'s>,
         current: Measured,
     ) -> Result<Searching<'s>, String> {
-        let risk = if minimized.name() == "missing" { "pod-hours" } else { "missing" };
+        let given = tune.objective.clone();
+        let objective = given.unwrap_or_else(|| Bounds::no_worse(&current.whole));
         let start: Point = evaluator.axes.iter().map(|axis| axis.current).collect();
         Ok(Searching {
             tune,
             evaluator,
             minimized,
-            risk: risk.parse()?,
+            risk: tune.risk(minimized)?,
+            objective,
             start,
             current,
             measured: BTreeMap::new(),
@@ -352,7 +398,7 @@ impl<'s> Searching<'s> {
         let front = front(&scores, &start);
         let setting = |point: &Point| self.setting(point, &self.measured[point]);
         Ok(Tuned {
-            objective: self.tune.objective.to_string(),
+            objective: self.objective.to_string(),
             minimized: self.minimized.name(),
             risk: self.risk.name(),
             current: setting(&start),
@@ -405,7 +451,7 @@ impl<'s> Searching<'s> {
     }
 
     fn setting(&self, point: &Point, measured: &Measured) -> Setting {
-        setting(self.evaluator.axes, point, measured, &self.current, &self.tune.objective)
+        setting(self.evaluator.axes, point, measured, &self.current, &self.objective)
     }
 
     /// Evaluates points.
@@ -436,7 +482,7 @@ impl<'s> Searching<'s> {
                 let limit = bound.limit(base).abs();
                 bound.excess(day, base) / if limit > 0.0 { limit } else { 1.0 }
             };
-            self.tune.objective.0.iter().map(excess)
+            self.objective.0.iter().map(excess)
         });
         Score {
             violation: violation.sum(),
@@ -452,7 +498,7 @@ impl<'s> Searching<'s> {
         let mut first = None;
         let is_kept = |point: &Point| {
             let measured = self.measured.get(point);
-            let kept = measured.map(|it| days_kept(it, &self.current, &self.tune.objective));
+            let kept = measured.map(|it| days_kept(it, &self.current, &self.objective));
             kept == Some(self.current.days.len())
         };
         let (kept, others): (Vec<Point>, Vec<Point>) =
@@ -523,7 +569,7 @@ impl<'s> Searching<'s> {
 
     /// The bounds of the objective that figures break.
     fn broken(&self, figures: &Figures, base: &Figures) -> Vec<String> {
-        let broken = self.tune.objective.0.iter().filter(|it| !it.is_kept(figures, base));
+        let broken = self.objective.0.iter().filter(|it| !it.is_kept(figures, base));
         broken.map(|bound| bound.broken(figures, base)).collect()
     }
 
@@ -537,7 +583,7 @@ impl<'s> Searching<'s> {
                 Some(known) => Some(known.clone()),
                 None => self.evaluator.measure(&self.tune.scenario, &point).ok(),
             };
-            let kept = |it: &Measured| days_kept(it, &self.current, &self.tune.objective);
+            let kept = |it: &Measured| days_kept(it, &self.current, &self.objective);
             Without {
                 change: change(&self.evaluator.axes[axis], best[axis]),
                 figures: measured.as_ref().map(|measured| measured.whole),
@@ -547,23 +593,22 @@ impl<'s> Searching<'s> {
         without.collect()
     }
 
-    /// The patches of the HPAs that a setting changes.
+    /// The patches of the autoscalers that a setting changes.
     fn patches(&self, point: &Point) -> Result<Vec<Patch>, String> {
-        let hpas = &self.tune.scenario.hpas;
-        let manifests = self.evaluator.manifests(&self.tune.scenario, point)?;
-        let axes = self.evaluator.axes.iter().zip(point);
-        let changed: Vec<&Axis> =
-            axes.filter(|(axis, index)| axis.current != **index).map(|(axis, _)| axis).collect();
-        let patches = hpas.iter().zip(manifests).filter_map(|(hpa, manifest)| {
-            changed.iter().any(|axis| axis.path.is_for(AutoscalerKind::Hpa, &hpa.name)).then(|| {
-                Patch {
-                    hpa: hpa.name.to_string(),
-                    patch: merge_patch(&hpa.manifest, &manifest),
-                    manifest,
-                }
-            })
-        });
-        Ok(patches.collect())
+        let before = scenario::to_manifests(&self.tune.scenario);
+        let after = self.evaluator.manifests(&self.tune.scenario, point)?;
+        let hpas = |tree: &Value| tree["hpas"].as_array().cloned().unwrap_or_default();
+        let hpas = hpas(&before).into_iter().zip(hpas(&after));
+        let hpas = hpas.map(|(before, after)| (AutoscalerKind::Hpa, before, after));
+        let vpa = (AutoscalerKind::Vpa, before["vpa"].clone(), after["vpa"].clone());
+        let changed = hpas.chain([vpa]).filter(|(_, before, after)| before != after);
+        let patch = |(kind, before, manifest): (AutoscalerKind, Value, Value)| Patch {
+            kind,
+            name: manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            patch: merge_patch(&before, &manifest),
+            manifest,
+        };
+        Ok(changed.map(patch).collect())
     }
 }
 

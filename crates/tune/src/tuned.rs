@@ -1,11 +1,13 @@
 //! The result of a search.
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::axis::Axis;
 use super::evaluate::Measured;
 use super::search::Point;
+use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::figures::Figures;
 use kube_lockstep_sim::run::Note;
@@ -101,7 +103,7 @@ pub struct Tuned {
     pub is_interrupted: bool,
     /// The number of days of the load; 1 for less than two days.
     pub days: usize,
-    /// The best setting as a merge patch, for each HPA that it changes.
+    /// The best setting as a merge patch, for each autoscaler that it changes.
     pub patches: Vec<Patch>,
     /// Notes on the prediction of the current setting.
     #[serde(skip)]
@@ -124,14 +126,31 @@ pub struct Varied {
 }
 
 /// A JSON merge patch (RFC 7396), as `kubectl patch --type merge` reads it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Patch {
-    /// The name of the HPA.
-    pub hpa: String,
+    /// The kind of the autoscaler.
+    pub kind: AutoscalerKind,
+    /// Its name.
+    pub name: String,
     /// The fields that change.
     pub patch: Value,
     /// The whole manifest after the change.
     pub manifest: Value,
+}
+
+/// With the name in the field `hpa` or `vpa`.
+impl Serialize for Patch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        let kind = match self.kind {
+            AutoscalerKind::Hpa => "hpa",
+            AutoscalerKind::Vpa => "vpa",
+        };
+        map.serialize_entry(kind, &self.name)?;
+        map.serialize_entry("patch", &self.patch)?;
+        map.serialize_entry("manifest", &self.manifest)?;
+        map.end()
+    }
 }
 
 /// The setting of a point.

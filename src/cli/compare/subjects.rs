@@ -10,9 +10,8 @@ use super::super::manifests::{
 use super::super::run::parse_each;
 use super::super::setting::{Names, Setting};
 use super::{Args, CURRENT};
-use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Span;
-use kube_lockstep_manifests::{AutoscalerKind, Draft, DraftError, Drafts, HpaName};
+use kube_lockstep_manifests::{AutoscalerKind, Draft, DraftError, Drafts};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::{Diagnostic, Hint, Scenario};
 
@@ -68,21 +67,13 @@ impl Known {
     }
 
     fn no_such_autoscaler(&self, setting: &Setting) -> Failure {
-        let names =
-            |of: &[HpaName]| of.iter().map(|it| it.name.clone()).collect::<Vec<_>>().join(", ");
         let at = format!("{} {}", setting.flag(), setting.name);
-        let (hpas, vpas) = (names(&self.names.hpas), names(&self.names.vpas));
-        let kind = if hpas.is_empty() { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa };
+        let kind = self.names.kind();
         let what = match setting.manifest_names().join(", ") {
             names if names.is_empty() => format!("{at}: no such {kind}"),
             names => format!("{at}: no such HPA: it contains {names}"),
         };
-        let hint = match (&*hpas, &*vpas) {
-            (hpas, "") => format!("the HPAs are {hpas}"),
-            ("", vpas) => format!("the VPAs are {vpas}"),
-            (hpas, vpas) => format!("the HPAs are {hpas}, and the VPAs {vpas}"),
-        };
-        Failure::usage(what).hint(hint)
+        Failure::usage(what).hint(self.names.listed())
     }
 
     /// Applies `change` to each setting that is for a scenario with these autoscalers. An error
@@ -116,9 +107,9 @@ impl Known {
 /// The scenarios of files.
 fn from_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
     // All errors are reported first.
-    let scenarios = parse_each(found)?.into_iter().map(applied);
+    let scenarios = parse_each(found)?.into_iter().map(AnyFixture::applied);
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<Names> = scenarios.iter().map(|it| names(it)).collect();
+    let names: Vec<Names> = scenarios.iter().map(|it| Names::of(it)).collect();
     let known = Known { names: Names::concat(&names) };
     let notes = known.check(settings, &names)?;
     let mut list = Vec::new();
@@ -129,32 +120,6 @@ fn from_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subject
         list.push(Subject { settings: settings?, scenario });
     }
     Ok(Subjects { list, notes, left_out: Vec::new() })
-}
-
-/// The scenario in which all autoscalers change the workload, so that it can be measured.
-fn applied(scenario: AnyFixture) -> Result<Arc<Scenario>, Failure> {
-    match scenario {
-        AnyFixture::Hpa(scenario) => Ok(scenario),
-        AnyFixture::Vpa(scenario) => match scenario.applied(VpaRelease::NEWEST) {
-            Some(applied) => Ok(Arc::new(applied)),
-            None => {
-                let what =
-                    format!("{}: a scenario with several VPAs can't be compared", scenario.path);
-                Err(Failure::usage(what).hint("write a scenario for each VPA"))
-            }
-        },
-    }
-}
-
-/// The names of the autoscalers of a scenario.
-fn names(scenario: &Scenario) -> Names {
-    let namespace = scenario.namespace.to_string();
-    let name = |name: &str| HpaName { namespace: Some(namespace.clone()), name: name.to_owned() };
-    let vpas = scenario.vpa.iter().flat_map(|vpa| vpa.recommender.names());
-    Names {
-        hpas: scenario.hpas.iter().map(|hpa| name(&hpa.name)).collect(),
-        vpas: vpas.map(|vpa| name(&vpa.name)).collect(),
-    }
 }
 
 /// The scenario of a file with another setting.
@@ -168,7 +133,7 @@ fn with_setting(
     let mut tree = scenario::to_tree(scenario);
     setting.apply(&mut tree, own, &known.names)?;
     let changed = fixture.parse_text(&scenario::tree_to_yaml(&tree));
-    let changed = applied(changed.map_err(|error| all_problems(&error.problems))?)?;
+    let changed = changed.map_err(|error| all_problems(&error.problems))?.applied()?;
     Ok(Arc::new(Scenario { line: scenario.line, ..(*changed).clone() }))
 }
 
@@ -316,16 +281,10 @@ fn parse<'s>(drafted: Drafted<'s>, until: Span, known: &Known) -> Result<Subject
     settings.iter_mut().for_each(|(_, draft)| draft.set_until(until));
     let own = draft_names(&current);
     let changed = |(setting, draft): (&'s Setting, Draft)| {
-        let changed = scenario_of(&draft);
+        let changed = manifests::applied(&draft);
         let changed = changed.map_err(|failure| known.invalid(setting, &own, failure))?;
         Ok((setting, changed))
     };
     let settings = settings.into_iter().map(changed).collect::<Result<_, Failure>>()?;
-    Ok(Subject { scenario: scenario_of(&current)?, settings })
-}
-
-fn scenario_of(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
-    let mut draft = draft.clone();
-    draft.notes_on_recommender.clear();
-    applied(manifests::parse(&draft)?)
+    Ok(Subject { scenario: manifests::applied(&current)?, settings })
 }

@@ -1,15 +1,21 @@
 //! Resolves the VPA of a scenario with an HPA.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use super::Input;
 use super::cursor::{At, Problems};
 use super::vpa::{self, Component};
 use crate::diagnostic::Diagnostic;
 use crate::node::{Node, NodeKind, Scalar};
+use crate::raw::ScenarioFile;
 use crate::resolved::{Scenario, Workload};
 use crate::vpa::VpaScenario;
+use crate::vpa::raw::AnyVpa;
 use crate::with_vpa::WithVpa;
+use crate::yaml;
 use kube_autoscaler_models::rules::{InPlaceMode, VpaRelease};
 use kube_autoscaler_models::selector::Selector;
 use kube_autoscaler_models::vpa::updater::UpdaterFlags;
@@ -38,9 +44,7 @@ fn resolve(input: Input<'_>, problems: &mut Problems) -> Option<WithVpa> {
         problems.hint(at.key_position("vpas"), what, "replace `vpas` with `vpa`, for one VPA");
     }
     let release = file.vpa_release.unwrap_or(VpaRelease::NEWEST);
-    let mut updater = UpdaterFlags::default();
-    let flags = at.key("updater").key("flags");
-    UPDATER.set_flags(&file.updater.flags, flags, problems, |name, text| updater.set(name, &text));
+    let updater = updater(file, at, problems);
     let before = problems.len();
     let recommender = vpa::scenario(input, problems)?;
     if problems.len() == before {
@@ -49,6 +53,47 @@ fn resolve(input: Input<'_>, problems: &mut Problems) -> Option<WithVpa> {
         UPDATER.check_runs(recommender.until, updater.updater_interval, at, problems);
     }
     Some(WithVpa { recommender: Arc::new(recommender), release, updater })
+}
+
+impl WithVpa {
+    /// Reads another manifest of the VPA and other flags of its components, which must keep its
+    /// target. `tree` has the fields `vpa`, `recommender.flags` and `updater.flags`.
+    pub(crate) fn with_manifest(&self, tree: &Value) -> Result<WithVpa, Vec<Diagnostic>> {
+        // JSON is YAML.
+        let mut nodes = yaml::manifests(&tree.to_string()).map_err(|problem| vec![problem])?;
+        let root = nodes.pop().ok_or_else(|| vec!["there is no manifest".into()])?;
+        let (at, mut problems) = (At::root(&root), Problems::new(Vec::new()));
+        let before = &*self.recommender;
+        let given = |component: &str| -> BTreeMap<String, Value> {
+            let flags = tree[component]["flags"].as_object().into_iter().flatten();
+            flags.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        let mut file = (*before.file).clone();
+        file.vpa = Some(AnyVpa(tree["vpa"].clone()));
+        file.recommender.flags = given("recommender");
+        file.updater.flags = given("updater");
+        let changed = vpa::changed(before, file, at, &mut problems);
+        let updater = updater(&changed.file, at, &mut problems);
+        if problems.len() == 0 {
+            check_flags(&changed, self.release, at, &mut problems);
+            check_modes(&changed, self.release, at, &mut problems);
+            UPDATER.check_runs(changed.until, updater.updater_interval, at, &mut problems);
+        }
+        match problems.into_list() {
+            problems if problems.is_empty() => {
+                Ok(WithVpa { recommender: Arc::new(changed), release: self.release, updater })
+            }
+            problems => Err(problems),
+        }
+    }
+}
+
+/// The flags of the updater.
+fn updater(file: &ScenarioFile, at: At<'_>, problems: &mut Problems) -> UpdaterFlags {
+    let mut updater = UpdaterFlags::default();
+    let flags = at.key("updater").key("flags");
+    UPDATER.set_flags(&file.updater.flags, flags, problems, |name, text| updater.set(name, &text));
+    updater
 }
 
 /// Adds what the HPA's part of the scenario determines.

@@ -26,6 +26,7 @@ use crate::error::suggest;
 use crate::hash;
 use crate::raw::{ScenarioFile, Workload};
 use crate::resolved::{Action, Container, Metrics, ResourceUsage, TimelineEvent, UsageSource};
+use crate::syntax::Syntax;
 use crate::vpa::{History, VpaScenario, VpaWorkload};
 use kube_autoscaler_models::selector::{is_dns1123_label, is_label_key, is_label_value};
 use kube_autoscaler_models::time::{Span, Time};
@@ -108,6 +109,29 @@ pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaS
     };
     scenario.hash = hash_of(&scenario, file, autoscalers);
     Some(scenario)
+}
+
+/// The scenario with the VPA and the flags of another file, which is otherwise the same. After
+/// problems, the result is incomplete.
+pub(super) fn changed(
+    before: &VpaScenario,
+    file: ScenarioFile,
+    at: At<'_>,
+    problems: &mut Problems,
+) -> VpaScenario {
+    let (flags, parsed_flags) = flags(&file, at, problems);
+    let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
+    let read =
+        Reader { file: &|_| Err("a setting can't name a file".into()), syntax: Syntax::Flags };
+    let vpas = vpas(&file, at, read, gates, problems);
+    check_runs(&file, &parsed_flags, at, problems);
+    VpaScenario {
+        flags,
+        parsed_flags,
+        vpas: vpas.into_iter().map(|vpa| vpa.object).collect(),
+        file: Arc::new(file),
+        ..before.clone()
+    }
 }
 
 /// Resolves the usage in metrics.k8s.io.
