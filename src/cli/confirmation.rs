@@ -88,17 +88,20 @@ impl UpstreamController {
         predicted: &Verdict,
         Wording { subject, solution }: Wording,
     ) -> Confirmed {
-        let release = self.release;
+        let (controller, tick) = match scenario.vpa.as_ref().filter(|_| scenario.hpas.is_empty()) {
+            Some(vpa) => (format!("upstream recommender of {}", vpa.release), "run"),
+            None => (format!("upstream controller of {}", self.release), "reconcile"),
+        };
         let outcome = run_one(scenario, &mut *self.factory.make(), &[]);
         match outcome.verdict {
             verdict if verdict == *predicted => Confirmed::Yes(format!(
-                "{subject}the upstream controller of {release} does what the model predicts, in {}",
-                counted(outcome.ticks, "reconcile")
+                "{subject}the {controller} does what the model predicts, in {}",
+                counted(outcome.ticks, tick)
             )),
             Verdict::Skipped { why } => Confirmed::Unavailable(why.to_string()),
             Verdict::Inconclusive { why, .. } => Confirmed::Unavailable(why),
             Verdict::Conforms | Verdict::Unmet | Verdict::Diverges(_) => Confirmed::No(format!(
-                "{subject}the upstream controller of {release} differs from the model; {solution}"
+                "{subject}the {controller} differs from the model; {solution}"
             )),
         }
     }

@@ -34,8 +34,9 @@ const HELP: &str = "\
 Figures of objectives: pod-hours, cost (with --price), missing, above, longest, changes,
 reversals, excess, needed, peak and failed; for VPAs, cpu-requested, cpu-unused, cpu-short,
 memory-requested, memory-unused, memory-short, short, oom-kills, evictions and resizes.
-`kube-lockstep compare --help` explains them. A limit is a value (missing<=0.1, above<=5m), or a difference from the current setting (missing<=+0,
-pod-hours<=+5%). With two or more days of load, each day must meet the objective.
+`kube-lockstep compare --help` explains them. A limit is a value (missing<=0.1, above<=5m), or a
+difference from the current setting (missing<=+0, pod-hours<=+5%). With two or more days of load,
+each day must meet the objective.
 
 Exit codes:
   0    a setting meets the objective

@@ -309,3 +309,67 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
     parts.push(&text[start..]);
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn path(text: &str) -> FieldPath {
+        FieldPath::parse(text).expect(text)
+    }
+
+    fn tree() -> Value {
+        let object = |name: &str| json!({ "metadata": { "name": name }, "spec": { "of": name } });
+        json!({ "hpas": [object("web"), object("api")], "vpa": object("sizes") })
+    }
+
+    /// The name of the object that a path leads to.
+    fn found(text: &str, mut tree: Value) -> Result<String, String> {
+        path(text).find(&mut tree).map(|object| name_of(object).to_owned())
+    }
+
+    #[test]
+    fn a_path_names_an_autoscaler_or_a_flag() {
+        for (text, name) in [
+            ("web/spec.a", "web"),
+            ("hpa/api/spec.a", "api"),
+            ("vpa/spec.a", "sizes"),
+            ("vpa/sizes/spec.a", "sizes"),
+            ("sizes/spec.a", "sizes"),
+        ] {
+            assert_eq!(found(text, tree()), Ok(name.to_owned()), "{text}");
+        }
+        let error = |text: &str| found(text, tree()).expect_err(text);
+        assert!(error("spec.a").starts_with("2 HPAs are predicted together"));
+        assert_eq!(error("hpa/sizes/spec.a"), "there is no HPA sizes; the HPAs are web, api");
+        assert_eq!(error("vpa/web/spec.a"), "there is no VPA web; the VPA is sizes");
+        let mut whole = tree();
+        path("recommender.flags.target-cpu-percentile").find(&mut whole).expect("the scenario");
+    }
+
+    #[test]
+    fn without_hpas_a_path_leads_to_the_vpa() {
+        let mut only = tree();
+        only["hpas"] = json!([]);
+        assert_eq!(found("spec.a", only.clone()), Ok("sizes".to_owned()));
+        only["vpa"] = json!({ "file": "vpa.yaml" });
+        assert!(found("spec.a", only.clone()).expect_err("a file").contains("in another file"));
+        only["vpa"] = Value::Null;
+        let flag = "updater.flags.min-replicas";
+        let error = found(flag, only).expect_err("no VPA");
+        assert_eq!(error, format!("{flag}: there is no VPA, which the flag is for"));
+    }
+
+    #[test]
+    fn paths_are_written_as_they_are_read() {
+        for text in ["spec.a.b", "vpa/spec.a.0.b", "recommender.flags.a-b"] {
+            assert_eq!(path(text).to_string(), text);
+            assert!(FieldPath::is_path(text), "{text}");
+        }
+        assert_eq!(path("spec.a[0].b").to_string(), "spec.a.0.b");
+        for wrong in ["flags.a=1", "recommender.start", "a/b/c/spec.x", "x", "spec.", "spec..a"] {
+            assert!(FieldPath::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -766,7 +766,7 @@ fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {
     let files = [file(HPA), file(&elsewhere), file(DEPLOYMENT)];
     let loads = DraftOptions { replicas: Some(2), ..options(&["cpu=300m", "memory=200Mi"]) };
     let list = draft(&files, &loads, &no_files).expect("valid manifests").list;
-    assert_eq!(note_texts(&list[1].notes), [THE_PODS_KEEP_THEIR_REQUESTS]);
+    assert_eq!(note_texts(&list[1].notes_on_recommender), [THE_PODS_KEEP_THEIR_REQUESTS]);
 }
 
 #[test]
@@ -782,8 +782,8 @@ fn several_policies_of_one_container_have_a_note() {
         )
     };
     let repeated = "`containerPolicies` contains several policies of app; the VPA uses the first";
-    assert_eq!(policies(&["Auto", "Off", "Auto"]), [repeated, THE_PODS_KEEP_THEIR_REQUESTS]);
-    assert_eq!(policies(&["Auto"]), [THE_PODS_KEEP_THEIR_REQUESTS]);
+    assert_eq!(policies(&["Auto", "Off", "Auto"]), [repeated]);
+    assert_eq!(policies(&["Auto"]), Vec::<&str>::new());
 }
 
 #[test]
@@ -1066,7 +1066,7 @@ fn the_pods_of_a_daemon_set_depend_on_the_nodes() {
     let expected = "DaemonSet web runs one pod per node, and the manifests do not contain the \
                     number of nodes, so the scenario has 1 pod; set the number of pods with \
                     --replicas";
-    assert_eq!(note_texts(&drafts.list[0].notes), [expected, THE_PODS_KEEP_THEIR_REQUESTS]);
+    assert_eq!(note_texts(&drafts.list[0].notes), [expected]);
 }
 
 /// Another container of the pods.

@@ -276,8 +276,8 @@ pub struct FiguresTable {
 /// The title of the table of causes.
 const CAUSES_TITLE: &str = "missing by cause";
 
-/// The tables of a comparison: the figures, the causes of missing pod-hours if there are any, and the
-/// figures of the requests that a VPA sets.
+/// The tables of a comparison: the figures, the causes of missing pod-hours if there are any, and
+/// the figures of the requests that a VPA sets.
 pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
     let is_shown = |column: &Column| {
         let mut figures = rows.iter().filter_map(|row| row.figures.as_ref());
@@ -363,8 +363,8 @@ impl FiguresTable {
     }
 }
 
-/// The figures of rows as tables, without the causes of missing pods. They are divided into parts if
-/// they are wider than `most_columns`.
+/// The figures of rows as tables, without the causes of missing pods. They are divided into parts
+/// if they are wider than `most_columns`.
 #[must_use]
 pub fn figures_text(rows: &[ComparisonRow], most_columns: usize) -> String {
     let tables = tables(rows).into_iter().filter(|table| table.head[0] != CAUSES_TITLE);

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::{Tune, Tuned, Vary};
-use kube_autoscaler_models::rules::Release;
+use crate::{Setting, Tune, Tuned, Vary};
+use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::comparison::Reference;
 use kube_lockstep_report::figures::Figures;
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario::testing::scenario;
+use kube_lockstep_scenario::vpa::VpaScenario;
+use kube_lockstep_scenario::{self as scenario, Scenario};
 use kube_lockstep_sim::run::free_run;
 
 /// A web shop whose load rises for some minutes.
@@ -248,7 +250,7 @@ fn a_path_can_name_the_only_hpa_and_a_field_can_be_given_twice() {
     assert_eq!(tuned.varied.len(), 1);
     assert_eq!(json!(tuned.varied[0].values), json!([8, 12, 20, 30]));
     let unknown = tune(SHOP).vary(vary(&[("shop/spec.maxReplicas", "8")])).run();
-    assert_eq!(unknown.expect_err("no such HPA"), "there is no HPA `shop`; the HPAs are web");
+    assert_eq!(unknown.expect_err("no such HPA"), "there is no HPA shop; the HPAs are web");
 }
 
 #[test]
@@ -270,4 +272,121 @@ fn noise_and_start_up_times_check_the_result() {
         tuned.expect("a search").checks.into_iter().map(|it| it.condition).collect();
     let expected = ["noise of run 2", "noise of run 3", "start-up of 15s", "start-up of 1m"];
     assert_eq!(conditions, expected);
+}
+
+/// A VPA without policies whose pods use less than they request.
+const VPA: &str = "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: Something holds.
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {name: sizes}
+  spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+workload:
+  replicas: 3
+  containers:
+    - {name: app, requests: {cpu: 500m, memory: 1Gi}}
+    - {name: log, requests: {cpu: 100m, memory: 100Mi}}
+metrics:
+  resource:
+    - name: cpu
+      containers: {app: {steps: [{at: 0s, value: 200m}, {at: 40m, value: 350m}]}, log: 20m}
+    - {name: memory, containers: {app: 400Mi, log: 60Mi}}
+until: 2h
+";
+
+fn applied(text: &str) -> Arc<Scenario> {
+    let scenario: VpaScenario = text.parse().expect("a scenario");
+    Arc::new(scenario.applied(VpaRelease::NEWEST).expect("a single VPA"))
+}
+
+fn tune_vpa() -> Tune {
+    Tune::new(applied(VPA)).price("cpu=0.03,memory=0.004".parse().expect("prices"))
+}
+
+#[test]
+fn the_front_of_a_vpa_is_that_of_every_setting_on_its_own() {
+    let (minimum, margin) = (
+        "spec.resourcePolicy.containerPolicies.0.minAllowed.cpu",
+        "recommender.flags.recommendation-margin-fraction",
+    );
+    let grid = [(minimum, "250m,400m"), (margin, "0,0.15,0.5")];
+    let tuned = tune_vpa().vary(vary(&grid)).objective(bounds("short<=1")).run();
+    let tuned = tuned.expect("a search");
+    assert!(tuned.is_exhaustive && tuned.evaluated == 12, "{}", tuned.evaluated);
+    assert_eq!((tuned.minimized, tuned.risk), ("cost", "short"));
+    let price: Price = "cpu=0.03,memory=0.004".parse().expect("prices");
+    let mut all = Vec::new();
+    for least in ["", "250m", "400m"] {
+        for fraction in ["", "0", "0.15", "0.5"] {
+            let mut text = VPA.to_owned();
+            if !least.is_empty() {
+                let policy = format!(
+                    "name: web}}, resourcePolicy: {{containerPolicies: \
+                     [{{containerName: app, minAllowed: {{cpu: {least}}}}}]}}}}"
+                );
+                text = text.replace("name: web}}", &policy);
+            }
+            if !fraction.is_empty() {
+                let flags = "recommendation-margin-fraction";
+                text += &format!("recommender: {{flags: {{{flags}: {fraction}}}}}\n");
+            }
+            let scenario = applied(&text);
+            let run = free_run(&scenario, Release::NEWEST);
+            let figures = Figures::new(&scenario, &run, &Reference::new(&run));
+            let figures = figures.at_price(&price, &scenario.workload.spec);
+            let requests = figures.requests.expect("a VPA");
+            all.push((figures.cost.expect("a cost"), requests.short_pod_hours));
+        }
+    }
+    let is_best = |(cost, short): &&(f64, f64)| {
+        let better =
+            |it: &(f64, f64)| it.0 <= *cost && it.1 <= *short && (it.0, it.1) != (*cost, *short);
+        !all.iter().any(better)
+    };
+    let mut front: Vec<(f64, f64)> = all.iter().filter(is_best).copied().collect();
+    front.sort_by(|one, other| one.0.total_cmp(&other.0));
+    front.dedup();
+    let figures = |it: &Setting| {
+        let requests = it.figures.requests.expect("a VPA");
+        (it.figures.cost.expect("a cost"), requests.short_pod_hours)
+    };
+    assert_eq!(tuned.front.iter().map(figures).collect::<Vec<_>>(), front);
+    assert!(front.len() > 1, "{front:?}");
+}
+
+#[test]
+fn a_vpa_without_policies_gets_one_for_each_container() {
+    let tuned = tune_vpa().objective(bounds("oom-kills<=0")).settings(60).run();
+    let tuned = tuned.expect("a search");
+    let varied: Vec<&str> = tuned.varied.iter().map(|it| &*it.path).collect();
+    assert_eq!(varied.len(), 8, "{varied:?}");
+    let best = tuned.best.as_ref().expect("a setting");
+    assert!(best.figures.cost < tuned.current.figures.cost, "{}", tuned.headline());
+    let policies = &tuned.patches[0].patch["spec"]["resourcePolicy"]["containerPolicies"];
+    let names: Vec<&str> = policies
+        .as_array()
+        .expect("policies")
+        .iter()
+        .filter_map(|it| it["containerName"].as_str())
+        .collect();
+    assert_eq!(names, ["app", "log"]);
+    // The manifest is what the scenario of the setting has.
+    let changed = tune_vpa().scenario_with(best).expect("a scenario");
+    let written = scenario::to_manifests(&changed)["vpa"].clone();
+    assert_eq!(written, tuned.patches[0].manifest);
+}
+
+#[test]
+fn the_default_objective_of_a_vpa_is_no_more_short_requests_and_oom_kills() {
+    let grid = [("recommender.flags.recommendation-margin-fraction", "0,0.15")];
+    let tuned = tune_vpa().vary(vary(&grid)).run().expect("a search");
+    assert_eq!(tuned.objective, "short<=+0,oom-kills<=+0");
+    let error = Tune::new(applied(VPA)).run().expect_err("no prices");
+    assert!(error.contains("requires prices"), "{error}");
+    let memory = "memory-requested".parse().expect("a figure");
+    let tuned = Tune::new(applied(VPA)).minimize(memory).vary(vary(&grid)).run();
+    assert_eq!(tuned.expect("a search").minimized, "memory-requested");
 }

@@ -482,3 +482,54 @@ fn a_file_with_several_hpas_is_a_setting_of_each() {
     let expected = "HPA other/checkout is ignored";
     assert!(only.contains(expected), "{only}");
 }
+
+const VPA: [&str; 6] =
+    ["compare", "-f", "examples/hamster", "--load=cpu=300m", "--load=memory=100Mi", "--until=3h"];
+
+#[test]
+fn settings_and_releases_of_a_vpa_are_compared() {
+    let sets = [
+        "--set=off:spec.updatePolicy.updateMode=\"Off\"",
+        "--set=vpa/spec.resourcePolicy.containerPolicies.0.minAllowed.cpu=500m",
+        "--set=recommender.flags.recommendation-margin-fraction=0",
+    ];
+    let run = kube_lockstep(&VPA).args(sets).assert().code(0);
+    let (shown, notes) = (stdout(&run), stderr(&run));
+    assert!(!notes.contains("the pods keep their requests"), "{notes}");
+    let head: Vec<&str> = shown.lines().take(1).collect();
+    assert_eq!(head[0].split_whitespace().collect::<Vec<_>>(), ["setting", "pod-hours", "peak"]);
+    assert!(shown.contains("requests ") && shown.contains("cpu-unused"), "{shown}");
+    let rows = json(&kube_lockstep(&VPA).args(sets).arg("--format=json").assert().code(0));
+    assert_eq!(rows[0]["vpa"], "hamster-vpa");
+    assert_eq!((rows[0].get("hpa"), rows[0].get("missingPodHours")), (None, None));
+    let cpu = |row: usize| rows[row]["cpu"]["requested"].as_f64().expect("core-hours");
+    // The mode Off leaves 100m; the usage is 300m, and the margin 15%.
+    assert!((cpu(1) - 2.0 * 3.0 * 0.1).abs() < 1e-9, "{rows:?}");
+    assert!(cpu(2) > cpu(0) && cpu(3) < cpu(0), "{rows:?}");
+    assert_eq!(rows[1]["evictions"], 0);
+    let releases = ["--release=vpa-1.0,vpa-1.8,1.36", "--format=json"];
+    let rows = json(&kube_lockstep(&VPA).args(releases).assert().code(0));
+    let releases: Vec<&str> = rows.iter().filter_map(|row| row["release"].as_str()).collect();
+    assert_eq!(releases, ["vpa-1.0", "vpa-1.8"]);
+    let wrong = ["--set=hamster/spec.updatePolicy.minReplicas=3"];
+    let error = stderr(&kube_lockstep(&VPA).args(wrong).assert().code(2));
+    assert!(error.contains("no such VPA") && error.contains("the VPAs are hamster-vpa"), "{error}");
+}
+
+#[test]
+fn an_hpa_with_a_vpa_has_the_figures_of_both() {
+    let scenario = "hpa-and-vpa/both-on-cpu-feed-back";
+    let off = "--set=off:vpa/spec.updatePolicy.updateMode=\"Off\",web/spec.maxReplicas=8";
+    let price = "--price=cpu=0.03,memory=0.004";
+    let run = kube_lockstep(&["compare", scenario, off, price, "--format=json"]).assert().code(0);
+    let rows = json(&run);
+    for row in &rows {
+        assert_eq!((&row["hpa"], &row["vpa"]), (&"web".into(), &"web".into()), "{row}");
+        let figure = |name: &str| row[name]["requested"].as_f64().expect("requests");
+        let cost = 0.03 * figure("cpu") + 0.004 * figure("memory");
+        let found = row["cost"].as_f64().expect("a cost");
+        assert!((cost - found).abs() < 1e-9, "{row}");
+    }
+    assert_eq!((&rows[0]["peakReplicas"], &rows[1]["peakReplicas"]), (&10.into(), &4.into()));
+    assert!(rows[0]["evictions"].as_u64() > Some(0) && rows[1]["evictions"] == 0, "{rows:?}");
+}

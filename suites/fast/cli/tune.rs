@@ -78,9 +78,56 @@ fn mistakes_are_explained() {
         let error = error(&arguments).replace("\n  ", " ").replace("\n      ", " ");
         assert!(error.contains(message), "{arguments:?}: {error}");
     }
-    let vpa = ["tune", "-f", "examples/hamster", "--load", "cpu=500m"];
-    let error = stderr(&kube_lockstep(&vpa).assert().code(2));
-    assert!(error.contains("VPAs are not supported here"), "{error}");
+    let error = stderr(&kube_lockstep(&VPA[..7]).assert().code(2)).replace("\n  ", " ");
+    assert!(error.contains("so that the cost requires prices"), "{error}");
+    let vary = ["--vary", "spec.updatePolicy.updateMod=\"Off\""];
+    let error = stderr(&kube_lockstep(&VPA).args(vary).assert().code(2));
+    assert!(error.contains("spec.updatePolicy.updateMod: "), "{error}");
+}
+
+/// A VPA without an HPA.
+const VPA: [&str; 9] = [
+    "tune",
+    "-f",
+    "examples/hamster",
+    "--load=cpu=noise(40%,300m)",
+    "--load=memory=sine(mean=150Mi,amplitude=80Mi,period=6h)",
+    "--until=3h",
+    "--no-confirm",
+    "--price=cpu=0.03,memory=0.004",
+    "--objective=short<=4",
+];
+
+#[test]
+fn the_best_setting_of_a_vpa_has_a_patch_and_flags() {
+    let grid = [
+        "--vary=spec.resourcePolicy.containerPolicies.0.maxAllowed.memory=220Mi,300Mi",
+        "--vary=recommender.flags.recommendation-margin-fraction=0.05,0.15",
+    ];
+    let shown = stdout(&kube_lockstep(&VPA).args(grid).assert().code(0));
+    assert!(shown.starts_with("The best setting changes 2 fields: cost "), "{shown}");
+    assert!(shown.contains("Searched: all 9 settings of the grid."), "{shown}");
+    assert!(shown.contains("kubectl patch vpa hamster-vpa --type merge"), "{shown}");
+    let flag = "# flag of the recommender: --recommendation-margin-fraction=0.05";
+    assert!(shown.contains(flag), "{shown}");
+    let lines = json(&kube_lockstep(&VPA).args(grid).arg("--format=json").assert().code(0));
+    assert_eq!(
+        (&lines[0]["vpa"], &lines[0]["release"]),
+        (&"hamster-vpa".into(), &"vpa-1.8".into())
+    );
+    assert_eq!(lines[0].get("hpa"), None);
+    assert_eq!(lines[0]["patches"][0]["vpa"], "hamster-vpa");
+    // `compare` has the same figures.
+    let compare = ["compare", VPA[1], VPA[2], VPA[3], VPA[4], VPA[5], VPA[7], "--format=json"];
+    let sets = lines[0]["best"]["changedFields"].as_array().expect("changes").iter();
+    let sets: Vec<String> = sets
+        .map(|change| format!("{}={}", change["path"].as_str().expect("a path"), change["to"]))
+        .collect();
+    let set = format!("--set={}", sets.join(","));
+    let rows = json(&kube_lockstep(&compare).arg(set).assert().code(0));
+    for field in ["cost", "cpu", "memory", "shortPodHours", "evictions"] {
+        assert_eq!(rows[1][field], lines[0]["best"][field], "{field}");
+    }
 }
 
 #[test]

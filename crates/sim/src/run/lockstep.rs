@@ -622,21 +622,7 @@ fn free_run_with(
         }
         trace.extend(Stepped { now: predicted.step.until, api: predicted.api, ticks: traced });
     }
-    let mut notes = run.notes(release);
-    let assumptions = release.parse().map(|release| scenario.assumptions_on(release));
-    notes.extend(assumptions.unwrap_or_default().into_iter().map(|what| Note {
-        file: None,
-        line: scenario.line,
-        what,
-        is_about_reading: true,
-    }));
-    let random_part = ticks.iter().find_map(|tick: &FreeTick| tick.derivation.random_part);
-    notes.extend(random_part.map(|random_part| Note {
-        file: None,
-        line: scenario.line,
-        what: format!("{random_part}; the prediction has them in alphabetical order"),
-        is_about_reading: true,
-    }));
+    let notes = [run.notes(release), assumptions(scenario, release, &ticks)].concat();
     let vpa = vpa.map(|vpa| Box::new(vpa.into_run(&run.world)));
     FreeRun {
         trace,
@@ -649,6 +635,18 @@ fn free_run_with(
         notes,
         vpa,
     }
+}
+
+/// Notes on what a free run assumes.
+fn assumptions(scenario: &Scenario, release: &str, ticks: &[FreeTick]) -> Vec<Note> {
+    let note = |what| Note { file: None, line: scenario.line, what, is_about_reading: true };
+    let assumptions = release.parse().map(|release| scenario.assumptions_on(release));
+    let mut notes: Vec<Note> = assumptions.unwrap_or_default().into_iter().map(note).collect();
+    let random_part = ticks.iter().find_map(|tick| tick.derivation.random_part);
+    notes.extend(random_part.map(|random_part| {
+        note(format!("{random_part}; the prediction has them in alphabetical order"))
+    }));
+    notes
 }
 
 /// About how many ticks a run has: without the memory for them, their list is copied as it grows.
