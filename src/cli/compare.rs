@@ -61,11 +61,13 @@ pub(super) struct Args {
     /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
-    /// Another setting: fields of the HPA as PATH=VALUE, separated by commas, optionally after a
-    /// name and a colon. For example
+    /// Another setting: fields of the HPA or VPA as PATH=VALUE, separated by commas, optionally
+    /// after a name and a colon. For example
     /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20. If several
-    /// HPAs are predicted together, the path begins with the name of one: web/spec.maxReplicas=20.
-    /// Values are YAML: spec.behavior.scaleUp.policies=[{type: Pods, value: 4, periodSeconds: 60}]
+    /// autoscalers are predicted together, the path begins with the name of one
+    /// (web/spec.maxReplicas=20) or its kind (vpa/spec.updatePolicy.minReplicas=1). Flags of the
+    /// VPA's recommender: recommender.flags.target-cpu-percentile=0.95. Values are YAML:
+    /// spec.behavior.scaleUp.policies=[{type: Pods, value: 4, periodSeconds: 60}]
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
     /// Another setting: the HPAs in this file, each in place of the one with its name and namespace
@@ -403,7 +405,8 @@ impl Predictions {
         for named in args.releases(scenario) {
             let applied = self.applied.iter().filter(|applied| applied.release == named);
             let known: Vec<_> = applied.map(|it| (it.factor, it.limits)).collect();
-            if known.len() == factors.len() {
+            // A VPA has no limits of replicas.
+            if known.len() == factors.len() && !scenario.hpas.is_empty() {
                 let at = |factor| {
                     let (scenario, release) = on_release(&multiplied(factor).ok()?, named);
                     let run = free_run(&scenario, release);

@@ -56,10 +56,12 @@ pub(super) struct Args {
     /// Scenarios: files, folders, globs, or ids of fixtures
     #[arg(value_name = "FILE")]
     names: Vec<String>,
-    /// A field of the HPA to vary, with a range or a list of values; can be repeated. For example
-    /// spec.maxReplicas=10..40:5, spec.behavior.scaleDown.stabilizationWindowSeconds=0,60,300 or,
-    /// if several HPAs are predicted together, web/spec.minReplicas=2..6. `null` removes a field
-    /// [default: targets, limits, windows, policies and tolerances]
+    /// A field of the HPA or VPA to vary, with a range or a list of values; can be repeated. For
+    /// example spec.maxReplicas=10..40:5,
+    /// spec.behavior.scaleDown.stabilizationWindowSeconds=0,60,300 or, if several autoscalers are
+    /// predicted together, web/spec.minReplicas=2..6. `null` removes a field. Flags of the VPA's
+    /// recommender: recommender.flags.target-cpu-percentile=0.5..0.9:0.1 [default: targets,
+    /// limits, windows, policies and tolerances; of a VPA, minAllowed and maxAllowed]
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<Vary>,
     /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT [default:
@@ -90,7 +92,7 @@ pub(super) struct Args {
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Also write the manifests of the HPAs, with the best setting
+    /// Also write the manifests of the autoscalers, with the best setting
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Also write a page: the settings in a chart of cost and missing pods, and the timelines of

@@ -209,9 +209,22 @@ fn the_example_of_the_documentation_is_printed() {
     let higher = "75%:spec.metrics.0.resource.target.averageUtilization=75";
     let sets = ["--set", window, "--set", higher];
     let shown = stdout(&kube_lockstep(&EXAMPLE).args(sets).assert().code(0));
+    let vpa = [
+        "compare",
+        "-f=examples/hamster",
+        "--load=cpu=steps(0s:300m,2d:150m,4d:600m)",
+        "--load=memory=sine(mean=200Mi,amplitude=100Mi,period=24h)",
+        "--price=cpu=0.03,memory=0.004",
+        "--set=off:spec.updatePolicy.updateMode=\"Off\"",
+        "--set=less margin:recommender.flags.recommendation-margin-fraction=0.05",
+    ];
+    let shown_of_vpa = stdout(&kube_lockstep(&vpa).assert().code(0));
     let page = support::repository().join("docs/predict.md");
     let page = std::fs::read_to_string(page).expect("a page");
-    assert!(page.contains(&format!("```text\n{shown}```\n")), "docs/predict.md lacks:\n{shown}");
+    for shown in [shown, shown_of_vpa] {
+        let example = format!("```text\n{shown}```\n");
+        assert!(page.contains(&example), "docs/predict.md lacks:\n{shown}");
+    }
 }
 
 #[test]
