@@ -37,12 +37,18 @@ pub(super) struct Wording {
 impl Confirmed {
     /// The result as text; empty if the controller was not asked.
     pub(super) fn text(&self) -> String {
-        let text = match self {
-            Confirmed::NotRun => return String::new(),
-            Confirmed::Yes(text) => format!("confirmed: {text}"),
-            Confirmed::Unavailable(why) | Confirmed::No(why) => format!("not confirmed: {why}"),
-        };
-        wrapped("", &text, columns())
+        self.sentence().map_or_else(String::new, |text| wrapped("", &text, columns()))
+    }
+
+    /// The result in one line. None: the controller was not asked.
+    pub(super) fn sentence(&self) -> Option<String> {
+        match self {
+            Confirmed::NotRun => None,
+            Confirmed::Yes(text) => Some(format!("confirmed: {text}")),
+            Confirmed::Unavailable(why) | Confirmed::No(why) => {
+                Some(format!("not confirmed: {why}"))
+            }
+        }
     }
 
     /// True if it is confirmed, false if it is not, and the reason for anything but true. None: the

@@ -13,7 +13,6 @@ use self::version::{Found, Version};
 use super::args::{Format, OneRelease};
 use super::exit;
 use super::failure::Failure;
-use super::fixtures::AnyFixture;
 use super::manifests::{
     self, AutoscalerArgs, SkipArgs, ValueArgs, check_flags, missing_values, requires_values,
     separate,
@@ -22,7 +21,7 @@ use super::measure::{MeasureArgs, metrics};
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::{ReportArg, ReportFile, ReportFormat, folders, job_summary};
 use kube_lockstep_gate::{Gate, GateResult, Report, Scenarios, Subject, Verdict};
-use kube_lockstep_manifests::{AutoscalerKind, ChangedDraft, Draft, draft_versions};
+use kube_lockstep_manifests::{ChangedDraft, Draft, draft_versions};
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::comparison::{ComparisonRow, SettingName};
 use kube_lockstep_report::html::{Compared, Comparison};
@@ -33,10 +32,11 @@ use kube_lockstep_sim::run::free_run;
 
 const HELP: &str = "\
 Figures of budgets: pod-hours, cost (with --price), missing, above, longest, changes, reversals,
-excess, needed, peak and failed; `kube-lockstep compare --help` explains them. A limit is a value
-(peak<=40, above<=5m), or a difference from the figure before the change (missing<=+0,
-pod-hours<=+5%). Both versions are measured against the targets before the change, or against
---capacity.
+excess, needed, peak and failed; for VPAs, cpu-requested, cpu-unused, cpu-short, memory-requested,
+memory-unused, memory-short, short, oom-kills, evictions and resizes. `kube-lockstep compare
+--help` explains them. A limit is a value (peak<=40, above<=5m), or a difference from the figure
+before the change (missing<=+0, pod-hours<=+5%). Both versions are measured against the targets
+before the change, or against --capacity.
 
 Exit codes:
   0    every changed autoscaler keeps the budget, or none is changed
@@ -65,8 +65,9 @@ pub(super) struct Args {
     /// Also read the subfolders of folders
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// The bounds that each changed autoscaler must keep, separated by commas: FIGURE<=LIMIT
-    #[arg(long, value_name = "BOUNDS", default_value = "missing<=+0,above<=+0s")]
+    /// The bounds that each changed autoscaler must keep, separated by commas: FIGURE<=LIMIT. Those
+    /// on figures of HPAs do not apply to a VPA, and vice versa
+    #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
     budget: Bounds,
     #[command(flatten)]
     measure: MeasureArgs,
@@ -185,18 +186,13 @@ impl Args {
         let (mut planned, mut missing) = (Vec::new(), Vec::new());
         for change in changes {
             let drafts: Vec<&Draft> = change.base.iter().chain(&change.head).collect();
-            let is_vpa = drafts.iter().any(|draft| draft.kind == AutoscalerKind::Vpa);
             let missing_values_of = drafts.iter().flat_map(|draft| &draft.missing);
             let lacking: BTreeSet<String> =
                 missing_values_of.map(|it| format!("{} (add {})", it.what, it.flag)).collect();
-            let left_out = match lacking.is_empty() {
-                // Nothing is predicted.
-                _ if change.head.is_none() => None,
-                _ if is_vpa => Some("`gate` has figures of HPAs only".to_owned()),
-                true => None,
-                false => Some(Vec::from_iter(lacking).join("; ")),
-            };
-            if left_out.is_some() && !is_vpa && !self.skip.skip_missing {
+            // Nothing is predicted without a version after the change.
+            let left_out = (!lacking.is_empty() && change.head.is_some())
+                .then(|| Vec::from_iter(lacking).join("; "));
+            if left_out.is_some() && !self.skip.skip_missing {
                 // What the version after the change lacks is enough to name.
                 let draft = drafts.iter().rev().find(|draft| !draft.missing.is_empty());
                 missing.extend(draft.map(|draft| missing_values(draft, "")).into_iter().flatten());
@@ -218,7 +214,7 @@ impl Args {
         let scenario = |draft: &Option<Draft>| -> Result<Option<Arc<Scenario>>, Failure> {
             let Some(mut draft) = draft.clone() else { return Ok(None) };
             draft.set_until(until);
-            let AnyFixture::Hpa(scenario) = manifests::parse(&draft)? else { return Ok(None) };
+            let scenario = manifests::applied(&draft)?;
             check_flags(&scenario, self.release.release)?;
             self.measure.check_price(&scenario)?;
             Ok(Some(scenario))

@@ -284,6 +284,9 @@ fn tune_one(
     outputs.written.extend(vpa.map(|vpa| vpa.0.clone()));
     if outputs.html.is_some() {
         add_to_page(args, outputs, &tune, &tuned, &subject, is_one_of_several)?;
+        let mut chart = tuned.chart(&subject);
+        chart.notes.extend(confirmed.sentence());
+        outputs.page.add_front(chart);
     }
     Ok(match (&tuned.best, confirmed) {
         (Some(_), Confirmed::No(_)) | (None, _) => exit::DIVERGES,
@@ -353,7 +356,6 @@ fn add_to_page(
             });
         }
     }
-    outputs.page.add_front(tuned.chart(subject));
     Ok(())
 }
 

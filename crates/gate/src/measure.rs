@@ -186,7 +186,11 @@ impl GateResult {
     fn check(&mut self, budget: &Bounds) {
         let Some(head) = &self.head else { return };
         let unlike: Vec<&str> = self.unlike_metrics.iter().map(|name| &**name).collect();
-        for bound in &budget.0 {
+        let applying = budget.applying_to(head);
+        if applying.0.is_empty() && !budget.0.is_empty() {
+            self.not_checked.push(format!("{budget}: there are no such figures"));
+        }
+        for bound in &applying.0 {
             if !unlike.is_empty() && OF_TARGETS.contains(&bound.column()) {
                 self.not_checked.push(format!(
                     "{bound}: the targets of {} before and after the change can't be compared",
@@ -194,12 +198,12 @@ impl GateResult {
                 ));
                 continue;
             }
-            match &self.base {
+            match self.base.as_ref().filter(|base| bound.applies_to(base)) {
                 None if bound.is_relative() => {
                     self.not_checked.push(format!("{bound}: there is nothing to compare with"));
                 }
                 base => {
-                    let base = base.as_ref().unwrap_or(head);
+                    let base = base.unwrap_or(head);
                     if !bound.is_kept(head, base) {
                         self.broken.push(bound.broken(head, base));
                     }

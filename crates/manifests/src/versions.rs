@@ -8,6 +8,7 @@ use super::field::value_text;
 use super::hpa::ValidHpa;
 use super::load::HpaName;
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
+use super::recommender::ValidVpa;
 use super::select::{Invalid, check_kinds, is_named};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Selected, draft_objects};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, HpaSpec};
@@ -252,8 +253,14 @@ impl Draft {
         let Difference { path, base, head } = difference;
         let (base, head) = (base.cloned(), head.cloned());
         if let Some(path) = path.strip_prefix("vpa.") {
-            let (object, path) = (format!("VPA of {}", self.target), path.to_owned());
-            return ChangedField { object, path, base, head, place: None };
+            let place =
+                |vpa: &ValidVpa| vpa.object.place_of(&path.replace('[', ".").replace(']', ""));
+            let place = self.vpa.as_ref().and_then(place);
+            let object = match &self.vpa {
+                Some(vpa) => format!("VPA {}", vpa.full_name().name),
+                None => format!("VPA of {}", self.target),
+            };
+            return ChangedField { object, path: path.to_owned(), base, head, place };
         }
         let containers = "spec.template.spec.containers";
         let (shown, at) = match path.strip_prefix("workload.").unwrap_or(&path) {

@@ -31,6 +31,12 @@ impl Bound {
         self.column.name
     }
 
+    /// Returns true if the figure applies: to an HPA, to a VPA, or to prices.
+    #[must_use]
+    pub fn applies_to(&self, figures: &Figures) -> bool {
+        self.column.applies(figures)
+    }
+
     /// Returns true if the limit is a difference from the figures of a base.
     #[must_use]
     pub fn is_relative(&self) -> bool {
@@ -142,13 +148,18 @@ pub struct Bounds(pub Vec<Bound>);
 
 impl Bounds {
     /// No missing pods, no time above the target, no short requests and no OOM kills more than the
-    /// base has, as far as these figures apply to it.
+    /// base has.
     #[must_use]
-    pub fn no_worse(base: &Figures) -> Bounds {
+    pub fn no_worse() -> Bounds {
         let columns = ["missing", "above", "short", "oom-kills"];
         let columns = columns.into_iter().filter_map(|name| name.parse::<Column>().ok());
-        let applying = columns.filter(|column| column.applies(base));
-        Bounds(applying.map(|column| Bound { column, limit: Limit::Difference(0.0) }).collect())
+        Bounds(columns.map(|column| Bound { column, limit: Limit::Difference(0.0) }).collect())
+    }
+
+    /// The bounds on figures that apply: those of an HPA, of a VPA, or of both.
+    #[must_use]
+    pub fn applying_to(&self, figures: &Figures) -> Bounds {
+        Bounds(self.0.iter().filter(|bound| bound.applies_to(figures)).copied().collect())
     }
 
     /// Returns true if the figures keep all bounds.

@@ -169,10 +169,10 @@ pub const COLUMNS: [Column; 11] = columns![
         "the price of these pod-hours, or of the requests that a VPA sets, with --price";
     "missing" PodHours |it| Some(it.scaling?.missing_pod_hours),
         "pod-hours by which the ready pods are fewer than the load needs to be at the targets of \
-         the first setting";
+         the first setting, or at --capacity";
     "above" Time |it| Some(it.scaling?.above_target_seconds),
         "the time during which the load per ready pod is above a target of the first setting, \
-         beyond the tolerance";
+         beyond the tolerance, or above --capacity";
     "longest" Time |it| Some(it.scaling?.longest_above_target_seconds),
         "the longest such time without interruption: the time to recover";
     "changes" Count |it| Some(it.scaling?.changes as f64),
@@ -184,7 +184,7 @@ pub const COLUMNS: [Column; 11] = columns![
          stabilization window holds them";
     "needed" Count |it| Some(it.scaling?.needed_peak_replicas.into()),
         "the largest number of replicas that the load needs to be at the targets of the first \
-         setting";
+         setting, or at --capacity";
     "peak" Count |it| Some(it.peak_replicas.into()), "the largest number of replicas";
     "failed" Time |it| Some(it.scaling?.failed_seconds),
         "the total time from each reconcile that failed, or in which a metric failed, to the next \

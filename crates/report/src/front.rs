@@ -3,12 +3,14 @@
 /// A chart of two figures, with a dot for each setting.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FrontChart {
-    /// The name of the HPA.
+    /// The name of the autoscaler.
     pub title: String,
     /// The result in some sentences.
     pub summary: String,
     /// The commands that apply the best setting.
     pub commands: Vec<String>,
+    /// What the changes of the best setting contribute, and how it was checked.
+    pub notes: Vec<String>,
     /// The name of the figure of the horizontal axis.
     pub across: &'static str,
     /// The name of the figure of the vertical axis.

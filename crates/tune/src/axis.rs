@@ -272,6 +272,7 @@ fn axes_of(object: &Value, owner: Owner<'_>, fields: Vec<(String, Vec<Value>)>) 
 fn default_values(hpa: &Value, defaults: Defaults) -> Vec<(String, Vec<Value>)> {
     let spec = &hpa["spec"];
     let mut all = targets(spec);
+    all.extend(default_target(hpa));
     let (least, most) = (spec["minReplicas"].as_i64().unwrap_or(1), &spec["maxReplicas"]);
     let most = most.as_i64().unwrap_or(1);
     let needed = i64::from(defaults.needed);
@@ -330,6 +331,28 @@ fn targets(spec: &Value) -> Vec<(String, Vec<Value>)> {
         }
     }
     all
+}
+
+/// The target of 80% of the CPU request, which an HPA without metrics has.
+///
+/// Upstream: pkg/apis/autoscaling/v2/defaults.go, `SetDefaults_HorizontalPodAutoscaler`
+fn default_target(hpa: &Value) -> Option<(String, Vec<Value>)> {
+    let (spec, version) = (&hpa["spec"], hpa["apiVersion"].as_str().unwrap_or_default());
+    let has_metrics = spec["metrics"].as_array().is_some_and(|metrics| !metrics.is_empty());
+    let percents = (40..=95).step_by(5).filter(|percent| *percent != 80);
+    if matches!(version, "autoscaling/v2" | "autoscaling/v2beta2") && !has_metrics {
+        let metric = |percent: i64| {
+            let target = json!({ "type": "Utilization", "averageUtilization": percent });
+            json!([{ "type": "Resource", "resource": { "name": "cpu", "target": target } }])
+        };
+        return Some(("spec.metrics".to_owned(), percents.map(metric).collect()));
+    }
+    // In v1, an annotation has the other metrics.
+    let (field, annotations) = ("targetCPUUtilizationPercentage", &hpa["metadata"]["annotations"]);
+    let is_default = version == "autoscaling/v1"
+        && spec[field].is_null()
+        && annotations["autoscaling.alpha.kubernetes.io/metrics"].is_null();
+    is_default.then(|| (format!("spec.{field}"), percents.map(Value::from).collect()))
 }
 
 /// Values between 60 % and 150 % of a quantity.
@@ -434,6 +457,21 @@ mod tests {
         let axes = given_axes(&mut json!({ "hpa": hpa }), ALONE, &vary).expect("axes");
         assert_eq!(Value::from(axes[0].values.clone()), json!([10, 12, 20, 30]));
         assert_eq!(axes[0].current, 1);
+    }
+
+    #[test]
+    fn a_target_by_default_is_varied() {
+        let first = |version: &str, spec: Value| {
+            let hpa = json!({ "apiVersion": version, "spec": spec });
+            let axes = default_axes(&hpa, ALONE, NEEDED);
+            (axes[0].path.to_string(), axes[0].values.len())
+        };
+        let most = || json!({ "maxReplicas": 10 });
+        assert_eq!(first("autoscaling/v2", most()), ("spec.metrics".to_owned(), 12));
+        let percentage = "spec.targetCPUUtilizationPercentage".to_owned();
+        assert_eq!(first("autoscaling/v1", most()), (percentage, 12));
+        let others = json!({ "maxReplicas": 10, "metrics": [{ "type": "Pods" }] });
+        assert_eq!(first("autoscaling/v2", others).0, "spec.minReplicas");
     }
 
     #[test]

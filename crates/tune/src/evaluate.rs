@@ -53,8 +53,9 @@ pub(crate) struct Evaluator<'e> {
     /// The prices of an hour.
     pub(crate) price: Option<Price>,
     pub(crate) jobs: usize,
-    /// Called after each setting. If it returns false, the search ends.
-    pub(crate) goes_on: &'e (dyn Fn() -> bool + Sync),
+    /// Called after each setting, with the number of settings since the last call. If it returns
+    /// false, the search ends.
+    pub(crate) goes_on: &'e (dyn Fn(usize) -> bool + Sync),
 }
 
 impl Evaluator<'_> {
@@ -128,7 +129,7 @@ impl Evaluator<'_> {
                 if let Ok(mut results) = results.lock() {
                     results[index] = Some(measured);
                 }
-                if !(self.goes_on)() {
+                if !(self.goes_on)(1) {
                     has_ended.store(true, Ordering::Relaxed);
                 }
             }

@@ -159,6 +159,7 @@ impl Tuned {
             title: subject.to_string(),
             summary: self.headline(),
             commands: self.commands(),
+            notes: self.contributions_and_checks(),
             across: self.minimized,
             up: self.risk,
             dots,
@@ -253,24 +254,47 @@ impl Tuned {
     }
 
     fn checks_text(&self, width: Width) -> String {
-        if self.checks.is_empty() {
-            return String::new();
-        }
-        let broken: Vec<&Check> = self.checks.iter().filter(|it| !it.broken.is_empty()).collect();
-        let conditions = |checks: &[&Check]| {
-            checks.iter().map(|check| &*check.condition).collect::<Vec<_>>().join(", ")
+        let lines = self.check_lines();
+        let lines =
+            lines.iter().map(|(name, text)| wrapped(&format!("{name}: "), text, width.columns));
+        let text: String = lines.collect();
+        if text.is_empty() { text } else { format!("\n{text}") }
+    }
+
+    /// The results of the checks, each with its name.
+    fn check_lines(&self) -> Vec<(&'static str, String)> {
+        let kept: Vec<&str> = self
+            .checks
+            .iter()
+            .filter(|check| check.broken.is_empty())
+            .map(|check| &*check.condition)
+            .collect();
+        let kept = (!kept.is_empty()).then(|| {
+            ("checked", format!("the best setting meets the objective: {}", kept.join(", ")))
+        });
+        let broken = self.checks.iter().filter(|check| !check.broken.is_empty());
+        let broken = broken.map(|Check { condition, broken }| {
+            ("not met", format!("{condition}: {}", broken.join("; ")))
+        });
+        kept.into_iter().chain(broken).collect()
+    }
+
+    /// What the changes of the best setting contribute, and its checks, for the page.
+    fn contributions_and_checks(&self) -> Vec<String> {
+        let both = [self.minimized, self.risk].map(|name| name.parse::<Column>().ok());
+        let figures = |figures: &Figures| {
+            let text = |column: &Column| format!("{} {}", column.name(), column.text(figures));
+            both.iter().flatten().map(text).collect::<Vec<_>>().join(", ")
         };
-        let kept: Vec<&Check> = self.checks.iter().filter(|it| it.broken.is_empty()).collect();
-        let mut out = "\n".to_owned();
-        if !kept.is_empty() {
-            let text = format!("the best setting meets the objective: {}", conditions(&kept));
-            out += &wrapped("checked: ", &text, width.columns);
-        }
-        for check in broken {
-            let text = format!("{}: {}", check.condition, check.broken.join("; "));
-            out += &wrapped("not met: ", &text, width.columns);
-        }
-        out
+        let names = short_names(self.contributions.iter().map(|without| &without.change));
+        let contributions = self.contributions.iter().zip(&names).filter_map(|(without, name)| {
+            let is_met = without.days_kept == self.days;
+            let objective = if is_met { "" } else { "; the objective is not met" };
+            Some(format!("without {name}: {}{objective}", figures(&without.figures?)))
+        });
+        let several = contributions.filter(|_| self.contributions.len() > 1);
+        let checks = self.check_lines().into_iter();
+        several.chain(checks.map(|(name, text)| format!("{name}: {text}"))).collect()
     }
 }
 

@@ -62,6 +62,9 @@ pub struct Progress {
 /// The number of settings that the checks try, from the cheapest on, until one passes all of them.
 const MOST_CHECKED: usize = 8;
 
+/// The start-up time of the check of a scenario whose pods are ready at once.
+const USUAL_STARTUP: Span = Span::from_secs(30);
+
 /// Of the settings of a search that is not exhaustive, one in this number is one of the best
 /// settings with fewer changes.
 const PART_FOR_SIMPLER: usize = 10;
@@ -173,8 +176,8 @@ impl Tune {
         }
         let days = days(scenario.until);
         let done = AtomicUsize::new(0);
-        let goes_on = || {
-            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        let goes_on = |settings: usize| {
+            let done = settings + done.fetch_add(settings, Ordering::Relaxed);
             watch(Progress { done, most: self.settings })
         };
         let evaluator = Evaluator {
@@ -299,6 +302,12 @@ impl Tune {
     }
 }
 
+/// The error of a figure that does not exist without an HPA or without a VPA.
+fn does_not_apply(what: &str, figure: &str, scenario: &Scenario) -> String {
+    let lacks = if scenario.hpas.is_empty() { "an HPA" } else { "a VPA" };
+    format!("{what} `{figure}`, which requires {lacks}")
+}
+
 /// The largest amounts that the VPA of a run recommends, without its policies.
 fn recommended(run: &FreeRun) -> Vec<Recommended> {
     let mut all: Vec<Recommended> = Vec::new();
@@ -342,15 +351,28 @@ impl<'s> Searching<'s> {
         evaluator: Evaluator<'s>,
         current: Measured,
     ) -> Result<Searching<'s>, String> {
-        let given = tune.objective.clone();
-        let objective = given.unwrap_or_else(|| Bounds::no_worse(&current.whole));
+        let objective = tune.objective.clone().unwrap_or_else(Bounds::no_worse);
+        let applying = objective.applying_to(&current.whole);
+        if tune.objective.is_some() && applying.0.len() < objective.0.len() {
+            let is_other =
+                |bound: &&Bound| !applying.0.iter().any(|it| it.column() == bound.column());
+            let other = objective.0.iter().find(is_other).map_or("", Bound::column);
+            return Err(does_not_apply("the objective limits", other, &tune.scenario));
+        }
+        if !minimized.applies(&current.whole) {
+            return Err(does_not_apply(
+                "the figure to minimize is",
+                minimized.name(),
+                &tune.scenario,
+            ));
+        }
         let start: Point = evaluator.axes.iter().map(|axis| axis.current).collect();
         Ok(Searching {
             tune,
             evaluator,
             minimized,
             risk: tune.risk(minimized)?,
-            objective,
+            objective: applying,
             start,
             current,
             measured: BTreeMap::new(),
@@ -493,7 +515,7 @@ impl<'s> Searching<'s> {
 
     /// The cheapest setting that meets the objective on all days and passes all checks; if none of
     /// the first ones does, the cheapest one with the checks that it fails.
-    fn best(&self, scores: &Scores) -> (Option<Point>, Vec<Check>) {
+    fn best(&mut self, scores: &Scores) -> (Option<Point>, Vec<Check>) {
         let conditions = self.conditions();
         let mut first = None;
         let is_kept = |point: &Point| {
@@ -510,6 +532,12 @@ impl<'s> Searching<'s> {
         };
         for point in candidates {
             let checks = self.checks(&point, &conditions);
+            // The first one is the result of an interrupted search.
+            self.is_interrupted |= !(self.evaluator.goes_on)(0);
+            if self.is_interrupted {
+                first.get_or_insert((point, checks));
+                break;
+            }
             if checks.iter().all(|check| check.broken.is_empty()) {
                 return (Some(point), checks);
             }
@@ -526,15 +554,20 @@ impl<'s> Searching<'s> {
             Some((format!("noise of run {}", run + 1), varied))
         });
         let startup = scenario.workload.startup.ready.filter(|ready| *ready > Span::ZERO);
-        let startup = startup.into_iter().flat_map(|ready| {
-            [Span(ready.0 / 2), Span(ready.0.saturating_mul(2))].map(|ready| {
-                let mut varied = (**scenario).clone();
-                varied.workload.startup.ready = Some(ready);
-                (format!("start-up of {ready}"), varied)
-            })
+        let startup = match startup {
+            Some(ready) => vec![Span(ready.0 / 2), Span(ready.0.saturating_mul(2))],
+            // Pods that are ready at once are an assumption, too.
+            None if !scenario.hpas.is_empty() => vec![USUAL_STARTUP],
+            None => Vec::new(),
+        };
+        let startup = startup.into_iter().map(|ready| {
+            let mut varied = (**scenario).clone();
+            varied.workload.startup.ready = Some(ready);
+            (format!("start-up of {ready}"), varied)
         });
         // After Ctrl-C, no more checks are run.
-        let all = noise.chain(startup).take_while(|_| !self.is_interrupted);
+        let goes_on = |_: &(String, Scenario)| !self.is_interrupted && (self.evaluator.goes_on)(0);
+        let all = noise.chain(startup).take_while(goes_on);
         let conditions = all.filter_map(|(name, scenario)| {
             let current = self.evaluator.measure(&scenario, &self.start).ok()?;
             Some(Condition { name, scenario, current })
@@ -549,7 +582,8 @@ impl<'s> Searching<'s> {
             condition: format!("day {}", index + 1),
             broken: self.broken(day, base),
         });
-        let others = conditions.iter().map(|condition| {
+        let goes_on = |_: &&Condition| (self.evaluator.goes_on)(0);
+        let others = conditions.iter().take_while(goes_on).map(|condition| {
             let broken = match self.evaluator.measure(&condition.scenario, point) {
                 Ok(measured) => {
                     let days = measured.days.iter().zip(&condition.current.days).enumerate();

@@ -246,3 +246,51 @@ fn mistakes_are_explained() {
     let both = error(&["--base", "main", "-f", "deploy"]);
     assert!(both.contains("is both a git revision and a path"), "{both}");
 }
+
+/// The manifests of a VPA in two folders: before and after a change.
+fn vpa_in_two_versions(from: &str, to: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (version, from, to) in [("before", "", ""), ("after", from, to)] {
+        let version = folder.path().join(version);
+        fs::create_dir(&version).expect("a folder");
+        for name in ["vpa.yaml", "deployment.yaml"] {
+            let path = support::repository().join("examples/hamster").join(name);
+            let text = fs::read_to_string(path).expect("a manifest");
+            fs::write(version.join(name), text.replace(from, to)).expect("a file");
+        }
+    }
+    folder
+}
+
+#[test]
+fn a_change_of_a_vpa_is_measured_by_its_requests() {
+    let folder = vpa_in_two_versions("cpu: 1\n", "cpu: 200m\n");
+    let gate = |arguments: &[&str]| {
+        let mut command = kube_lockstep(&["gate", "--base=before", "--head=after", "--until=3h"]);
+        command.current_dir(folder.path()).args(["--load=cpu=300m", "--load=memory=100Mi"]);
+        command.args(arguments);
+        command
+    };
+    let shown = stdout(&gate(&[]).assert().code(1));
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let field = "vpa.yaml:18: VPA hamster-vpa: \
+                 spec.resourcePolicy.containerPolicies[0].maxAllowed.cpu: 1 → 200m";
+    assert!(words.contains(field), "{shown}");
+    assert!(shown.contains("VPA hamster-vpa, changed: over budget"), "{shown}");
+    assert!(shown.contains("over budget: short ") && shown.contains("cpu-short"), "{shown}");
+    assert!(!shown.contains("over budget: missing"), "{shown}");
+    // The figures are those of a comparison.
+    let budget = ["--budget=cpu-requested<=+0%", "--format=json"];
+    let lines = json(&gate(&budget).assert().code(0));
+    let set = "--set=spec.resourcePolicy.containerPolicies.0.maxAllowed.cpu=200m";
+    let compare = ["compare", "-f=before", "--load=cpu=300m", "--load=memory=100Mi", "--until=3h"];
+    let mut compare = kube_lockstep(&compare);
+    let rows = compare.current_dir(folder.path()).args([set, "--format=json"]).assert().code(0);
+    let rows = json(&rows);
+    for name in ["podHours", "cpu", "memory", "shortPodHours", "evictions"] {
+        assert_eq!(lines[0]["base"][name], rows[0][name], "{name}");
+        assert_eq!(lines[0]["head"][name], rows[1][name], "{name}");
+    }
+    let other = stdout(&gate(&["--budget=missing<=0"]).assert().code(0));
+    assert!(other.contains("not checked: missing<=0: there are no such figures"), "{other}");
+}

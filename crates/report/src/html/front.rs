@@ -36,6 +36,7 @@ pub(super) fn front(chart: &FrontChart) -> Markup {
             h2 { (chart.title) }
             p { (chart.summary) }
             @for command in &chart.commands { pre { (command) } }
+            @for note in &chart.notes { p { (note) } }
             svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
                 @for (value, text) in across.labels() {
                     line.grid x1=(across.place(value)) x2=(across.place(value)) y1=(ABOVE)
