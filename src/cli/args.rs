@@ -1,6 +1,7 @@
 //! Arguments that several commands share.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -13,6 +14,7 @@ use kube_lockstep_engines::source::EngineLimits;
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::BuildOptions;
 use kube_lockstep_engines::upstream::checkout::Checkout;
+use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::Shard;
 
 /// The output format.
@@ -120,6 +122,33 @@ pub(super) fn vpa_release(release: Option<AnyRelease>) -> Result<VpaRelease, Fai
         }
     }
 }
+
+/// Fails if no named release is one of a measured scenario: without an HPA, its releases are those
+/// of the VPA.
+pub(super) fn check_releases(
+    named: &AnyReleases,
+    scenarios: &[Arc<Scenario>],
+) -> Result<(), Failure> {
+    let kubernetes = named.kubernetes.as_ref().and_then(|releases| releases.iter().next());
+    let kubernetes = kubernetes.map(AnyRelease::Kubernetes);
+    let vpa = named.vpa.first().copied().map(AnyRelease::Vpa);
+    let is_vpa = |scenario: &Arc<Scenario>| scenario.hpas.is_empty();
+    let with_vpa = scenarios.iter().any(|scenario| scenario.vpa.is_some());
+    if vpa.is_none() && scenarios.iter().all(is_vpa) {
+        vpa_release(kubernetes)?;
+    }
+    if kubernetes.is_none() && !scenarios.iter().any(is_vpa) {
+        let release = hpa_release(vpa);
+        release.map_err(|failure| if with_vpa { failure.hint(VPA_RELEASE) } else { failure })?;
+    }
+    Ok(())
+}
+
+/// The hint for a release of the VPA, if the scenario also has an HPA.
+pub(super) const VPA_RELEASE: &str = "pass a Kubernetes release, such as --release 1.37; to \
+                                      choose the release of the VPA, set `vpaRelease` in the \
+                                      scenario file, which `kube-lockstep init` writes from \
+                                      manifests";
 
 /// A release, or a checkout.
 #[derive(clap::Args, Debug)]

@@ -152,6 +152,10 @@ fn on_release(scenario: &Arc<Scenario>, release: AnyRelease) -> (Arc<Scenario>, 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let settings: Vec<&Setting> = args.set.iter().chain(&args.manifest).collect();
     let Subjects { list: subjects, notes, left_out } = subjects(args, &settings)?;
+    if let Some(named) = &args.release {
+        let scenarios: Vec<_> = subjects.iter().map(|it| it.scenario.clone()).collect();
+        args::check_releases(named, &scenarios)?;
+    }
     let several = subjects.len() > 1;
     let file = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let mut predictions = Predictions {
@@ -358,12 +362,6 @@ fn note_on_metrics(setting: &SettingName, lacking: &[Arc<str>]) -> Option<String
     })
 }
 
-/// The name of the VPA of a scenario, if it has one.
-pub(super) fn vpa_name(scenario: &Scenario) -> Option<String> {
-    let name = scenario.vpa.as_ref()?.recommender.names().next()?;
-    Some(name.name.to_string())
-}
-
 /// The namespace, kind and name of the target of a scenario.
 type Workload = [String; 3];
 
@@ -425,8 +423,7 @@ impl Predictions {
         scenario: &Arc<Scenario>,
         release: Release,
     ) -> Result<FreeRun, SkipReason> {
-        let vpa = scenario.vpa.as_ref();
-        let unsupported = vpa.and_then(|vpa| vpa.recommender.unsupported_on(vpa.release));
+        let unsupported = scenario.vpa.as_ref().and_then(|vpa| vpa.unsupported());
         if let Some(why) = scenario.unsupported_on(release).or(unsupported) {
             return Err(why);
         }
@@ -462,7 +459,7 @@ impl Predictions {
                     setting: setting.clone(),
                     namespace: scenario.namespace.to_string(),
                     hpa: scenario.hpas.first().map(|hpa| hpa.name.to_string()),
-                    vpa: vpa_name(&scenario),
+                    vpa: scenario.vpa_name().map(ToString::to_string),
                     release: named.to_string(),
                     run: (args.runs > 1).then_some(number + 1),
                     figures: None,

@@ -175,7 +175,7 @@ impl Args {
         let base = base.read(&paths, self.recursive)?;
         let head = head.read(&paths, self.recursive)?;
         check_missing(&paths, &base, &head)?;
-        let selected = self.autoscalers.select().skipping(self.skip);
+        let selected = self.autoscalers.select().skipping(self.skip).applying_vpas();
         let options = self.values.options(selected, false);
         draft_versions(&base.files, &head.files, &options, &manifests::read_load)
             .map_err(|error| manifests::invalid_manifests(&self.paths, error))

@@ -154,7 +154,8 @@ impl HpaArgs {
             [] => Selected::All,
             names => Selected::Named(names.to_vec()),
         };
-        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: None }.skipping(self.skip)
+        Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: None, applies_vpas: false }
+            .skipping(self.skip)
     }
 }
 
@@ -165,6 +166,8 @@ pub(super) struct Autoscalers {
     vpas: Selected,
     /// True if `--skip-missing` is given. None: the command does not have it.
     skip_missing: Option<bool>,
+    /// True if the recommendations of VPAs are applied to the pods.
+    applies_vpas: bool,
 }
 
 /// The scenarios that a command predicts.
@@ -183,7 +186,7 @@ impl Autoscalers {
             [] => Selected::None,
             _ => Selected::Named(names.to_vec()),
         };
-        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: None }
+        Autoscalers { hpas: of(hpas), vpas: of(vpas), skip_missing: None, applies_vpas: false }
     }
 
     /// Fails if autoscalers of manifests are selected, but a scenario is given.
@@ -203,6 +206,11 @@ impl Autoscalers {
     /// Leaves out those whose prediction requires a missing value, if the option is given.
     pub(super) fn skipping(self, SkipArgs { skip_missing }: SkipArgs) -> Autoscalers {
         Autoscalers { skip_missing: Some(skip_missing), ..self }
+    }
+
+    /// Applies the recommendations of VPAs to the pods.
+    pub(super) fn applying_vpas(self) -> Autoscalers {
+        Autoscalers { applies_vpas: true, ..self }
     }
 
     /// Returns true if those whose prediction requires a missing value are left out.
@@ -260,6 +268,7 @@ impl ValueArgs {
         DraftOptions {
             hpas: of.hpas,
             vpas: of.vpas,
+            applies_vpas: of.applies_vpas,
             loads: self.load.clone(),
             requests: self.request.clone(),
             replicas: self.replicas,
@@ -514,7 +523,11 @@ pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
 pub(super) fn applied(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
     let mut draft = draft.clone();
     draft.notes_on_recommender.clear();
-    parse(&draft)?.applied()
+    let scenario = Arc::unwrap_or_clone(parse(&draft)?.applied()?);
+    let complete = draft.complete(scenario).map(Arc::new);
+    complete.map_err(|problems| {
+        invalid(&draft, scenario::Error { path: draft.file.clone(), problems }, &[])
+    })
 }
 
 /// The scenarios that a command names, as [`any_scenarios`] finds them, in which all autoscalers

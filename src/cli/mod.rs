@@ -94,7 +94,7 @@ enum Command {
     /// with its target, under the loads of `--load`. HPAs of the same target are predicted
     /// together, also with a VPA of this target, unless its updateMode is Off.
     Predict(predict::Args),
-    /// Compare settings of an HPA on the same load: a table of costs, missing capacity and changes
+    /// Compare settings of an HPA or a VPA on the same load: costs, missing capacity and changes
     ///
     /// The first row is the current HPA. Each `--set` adds a row with other values of its fields,
     /// and each `--manifest` a row with another manifest. All rows are measured against the targets
@@ -102,7 +102,7 @@ enum Command {
     ///
     /// Also compares several scenarios, the HPAs of several manifests, and several releases.
     Compare(compare::Args),
-    /// Search for the cheapest settings of an HPA that meet an objective
+    /// Search for the cheapest settings of an HPA or a VPA that meet an objective
     ///
     /// Varies the targets, limits, windows, policies and tolerances of the HPA, and predicts each
     /// setting on the same load. Prints the best setting as a patch, the settings between which

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::args::{Format, OneAnyRelease, Source, hpa_release, vpa_release};
+use super::args::{Format, OneAnyRelease, Source, VPA_RELEASE, hpa_release, vpa_release};
 use super::exit;
 use super::failure::Failure;
 use super::fixtures::AnyFixture;
@@ -143,11 +143,6 @@ fn predict_all(args: &Args, scenarios: &[AnyFixture], files: &mut Files) -> anyh
     }
     all(failures).map_or(Ok(code), |failure| Err(failure.into()))
 }
-
-/// The hint for a release of the VPA, if the scenario also has an HPA.
-const VPA_RELEASE: &str = "pass a Kubernetes release, such as --release 1.37; to choose the \
-                           release of the VPA, set `vpaRelease` in the scenario file, which \
-                           `kube-lockstep init` writes from manifests";
 
 /// How a prediction ended.
 enum Ended {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -25,16 +26,24 @@ impl Names {
         let namespace = scenario.namespace.to_string();
         let name =
             |name: &str| HpaName { namespace: Some(namespace.clone()), name: name.to_owned() };
-        let vpas = scenario.vpa.iter().flat_map(|vpa| vpa.recommender.names());
         Names {
             hpas: scenario.hpas.iter().map(|hpa| name(&hpa.name)).collect(),
-            vpas: vpas.map(|vpa| name(&vpa.name)).collect(),
+            vpas: scenario.vpa_name().into_iter().map(|vpa| name(vpa)).collect(),
         }
     }
 
-    /// The kind that a name without a kind refers to.
-    pub(super) fn kind(&self) -> AutoscalerKind {
-        if self.hpas.is_empty() { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }
+    /// The kind of the autoscaler that has a field.
+    pub(super) fn kind_of(&self, path: &FieldPath) -> AutoscalerKind {
+        let names: Vec<&str> = self.hpas.iter().map(|hpa| &*hpa.name).collect();
+        let is_named = |vpa: &&HpaName| path.name.as_ref().is_none_or(|it| *it == vpa.name);
+        let vpa = self.vpas.iter().find(is_named).or(self.vpas.first());
+        path.kind_among(&names, vpa.map(|vpa| &*vpa.name))
+    }
+
+    /// Returns true if a field is one of these autoscalers. `known` has all predicted ones.
+    pub(super) fn have(&self, path: &FieldPath, known: &Names) -> bool {
+        let kind = known.kind_of(path);
+        self.all().any(|(own, name)| own == kind && path.is_for(kind, &name.name))
     }
 
     /// The names for a hint: `the HPAs are web, api`.
@@ -42,6 +51,7 @@ impl Names {
         let names =
             |of: &[HpaName]| of.iter().map(|it| it.name.clone()).collect::<Vec<_>>().join(", ");
         match (&*names(&self.hpas), &*names(&self.vpas)) {
+            ("", "") => "there are no autoscalers".to_owned(),
             (hpas, "") => format!("the HPAs are {hpas}"),
             ("", vpas) => format!("the VPAs are {vpas}"),
             (hpas, vpas) => format!("the HPAs are {hpas}, and the VPAs {vpas}"),
@@ -70,6 +80,8 @@ pub(super) struct Setting {
     /// The fields or the file, as they were given.
     pub(super) about: String,
     change: SettingChange,
+    /// The file of a manifest also has VPAs, which are ignored.
+    ignores_vpas: bool,
 }
 
 /// The change that a setting makes.
@@ -99,6 +111,7 @@ impl FromStr for Setting {
             name: name.trim().to_owned(),
             about: fields.to_owned(),
             change: SettingChange::Fields(changes),
+            ignores_vpas: false,
         })
     }
 }
@@ -134,13 +147,17 @@ impl Setting {
         let (name, path) = named.map_or((text, text), |(name, path)| (name, path.trim_start()));
         let manifest =
             manifests::read_load(path).map_err(|error| format!("{path}: {}", error.what))?;
+        let ignores_vpas = manifest.contains("VerticalPodAutoscaler");
         let file = ManifestFile { name: path.to_owned(), text: manifest, lenient: false };
         let hpas = HpaManifest::find(&file).map_err(|error| error.to_string())?;
         if hpas.is_empty() {
-            return Err(format!("{path}: there is no HorizontalPodAutoscaler in this file"));
+            return Err(format!(
+                "{path}: there is no HorizontalPodAutoscaler in this file; for settings of a VPA, \
+                 use --set"
+            ));
         }
         let (name, about) = (name.trim().to_owned(), path.to_owned());
-        Ok(Setting { name, about, change: SettingChange::Manifest(hpas) })
+        Ok(Setting { name, about, change: SettingChange::Manifest(hpas), ignores_vpas })
     }
 
     /// The flag of the setting.
@@ -159,9 +176,9 @@ impl Setting {
         known: &Names,
     ) -> Vec<(AutoscalerKind, &'h HpaName)> {
         let is_changed = |(kind, name): &(AutoscalerKind, &HpaName)| match &self.change {
-            SettingChange::Fields(fields) => {
-                fields.iter().any(|field| field.path.is_for(*kind, &name.name))
-            }
+            SettingChange::Fields(fields) => fields.iter().any(|field| {
+                known.kind_of(&field.path) == *kind && field.path.is_for(*kind, &name.name)
+            }),
             SettingChange::Manifest(_) => {
                 *kind == AutoscalerKind::Hpa && !self.manifests_of(name, &known.hpas).is_empty()
             }
@@ -173,13 +190,16 @@ impl Setting {
     /// it names any.
     pub(super) fn is_for(&self, own: &Names, known: &Names) -> bool {
         match &self.change {
-            SettingChange::Fields(fields) => {
-                let exists =
-                    |path: &FieldPath| own.all().any(|(kind, name)| path.is_for(kind, &name.name));
-                fields.iter().all(|field| exists(&field.path))
-            }
+            SettingChange::Fields(fields) => fields.iter().all(|it| own.have(&it.path, known)),
             SettingChange::Manifest(_) => !self.changed(own, known).is_empty(),
         }
+    }
+
+    /// The kind of the autoscaler of the first field that none of these has.
+    pub(super) fn missing_kind(&self, known: &Names) -> AutoscalerKind {
+        let SettingChange::Fields(fields) = &self.change else { return AutoscalerKind::Hpa };
+        let missing = fields.iter().find(|field| !known.have(&field.path, known));
+        missing.or(fields.first()).map_or(AutoscalerKind::Hpa, |it| known.kind_of(&it.path))
     }
 
     /// The names of the HPAs in the file of a manifest.
@@ -223,6 +243,9 @@ impl Setting {
             return Ok(notes);
         }
         let at = format!("--manifest {}", self.about);
+        if self.ignores_vpas {
+            notes.push(format!("{at}: its VPAs are ignored; --set changes fields of VPAs"));
+        }
         for hpa in known {
             let found = self.manifests_of(hpa, known);
             let names: Vec<String> = found.iter().map(|it| it.full_name()).collect();
@@ -246,15 +269,16 @@ impl Setting {
         Ok(notes)
     }
 
-    /// Changes the autoscalers of a scenario.
+    /// Changes the autoscalers of a scenario, whose pods have these containers.
     pub(super) fn apply(
         &self,
         tree: &mut Value,
         own: &Names,
         known: &Names,
+        containers: &[Arc<str>],
     ) -> Result<(), Failure> {
         if let SettingChange::Fields(fields) = &self.change {
-            return apply_all(fields, tree).map_err(Failure::usage);
+            return apply_all(fields, tree, containers).map_err(Failure::usage);
         }
         for hpa in &own.hpas {
             if let [manifest] = *self.manifests_of(hpa, &known.hpas) {
@@ -267,11 +291,12 @@ impl Setting {
 }
 
 /// Sets fields of autoscalers.
-fn apply_all(fields: &[Field], tree: &mut Value) -> Result<(), String> {
+fn apply_all(fields: &[Field], tree: &mut Value, containers: &[Arc<str>]) -> Result<(), String> {
     let mut metrics = Vec::new();
     for field in fields {
         let hpa = field.path.find(tree)?;
         metrics.push(hpa["spec"]["metrics"].as_array().map_or(0, Vec::len));
+        field.path.add_policies(hpa, containers);
         field.path.set(hpa, field.value.clone())?;
     }
     // Several fields can add a metric together.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{BuildArgs, Format, OneRelease, Source, workers};
-use super::compare::{vpa_name, without_noise};
+use super::args::{BuildArgs, Format, OneAnyRelease, Source, check_releases, workers};
+use super::compare::without_noise;
 use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
 use super::manifests::{self, AutoscalerArgs, ManifestArgs, SkipArgs, check_flags};
@@ -18,6 +18,7 @@ use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Names;
 use super::{exit, interrupt};
+use kube_autoscaler_models::rules::{AnyRelease, AnyReleases, Release, Releases};
 use kube_lockstep::{Setting, Tune, Tuned};
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::columns::Column;
@@ -65,10 +66,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<Vary>,
     /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT [default:
-    /// missing<=+0,above<=+0s for HPAs, short<=+0,oom-kills<=+0 for VPAs]
+    /// missing<=+0,above<=+0s for HPAs, cpu-short<=+0,memory-short<=+0,oom-kills<=+0 for VPAs]
     #[arg(long, value_name = "BOUNDS")]
     objective: Option<Bounds>,
-    /// The figure to minimize [default: cost with --price, otherwise pod-hours]
+    /// The figure to minimize [default: cost with --price, otherwise pod-hours; with a VPA, --price
+    /// or a figure is required]
     #[arg(long, value_name = "FIGURE")]
     minimize: Option<Column>,
     #[command(flatten)]
@@ -88,7 +90,7 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     #[command(flatten)]
-    release: OneRelease,
+    release: OneAnyRelease,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -126,7 +128,7 @@ struct Line<'t> {
     hpas: Vec<&'t str>,
     /// The VPA.
     #[serde(skip_serializing_if = "Option::is_none")]
-    vpa: Option<String>,
+    vpa: Option<&'t str>,
     release: &'t str,
     #[serde(flatten)]
     tuned: &'t Tuned,
@@ -149,19 +151,49 @@ impl<'t> Line<'t> {
         let (confirmed, not_confirmed) = confirmed.as_json();
         let hpas: Vec<&str> = scenario.hpas.iter().map(|hpa| &*hpa.name).collect();
         let (namespace, hpa) = (&*scenario.namespace, hpas.first().copied());
-        let vpa = vpa_name(scenario);
+        let vpa = scenario.vpa_name().map(|name| &**name);
         Line { namespace, hpa, hpas, vpa, release, tuned, confirmed, not_confirmed }
     }
 }
 
+impl Args {
+    /// The release of Kubernetes.
+    fn kubernetes(&self) -> Release {
+        match self.release.release {
+            Some(AnyRelease::Kubernetes(release)) => release,
+            _ => Release::NEWEST,
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let selected = args.autoscalers.select().skipping(args.skip);
+    let selected = args.autoscalers.select().skipping(args.skip).applying_vpas();
     let fixtures = args.source.fixtures.as_deref();
     let (mut scenarios, left_out) =
         manifests::applied_scenarios(&args.names, &args.manifests, selected, fixtures)?;
-    check_names(&args.vary, &scenarios)?;
+    if let Some(named) = args.release.release {
+        let named = match named {
+            AnyRelease::Kubernetes(release) => {
+                AnyReleases { kubernetes: Some(Releases::only(release)), vpa: Vec::new() }
+            }
+            AnyRelease::Vpa(release) => AnyReleases { kubernetes: None, vpa: vec![release] },
+        };
+        check_releases(&named, &scenarios)?;
+    }
+    for scenario in scenarios.iter_mut().filter(|it| it.hpas.is_empty()) {
+        if let Some(AnyRelease::Vpa(release)) = args.release.release {
+            *scenario = Arc::new(scenario.with_vpa_release(release));
+        }
+    }
+    let names: Vec<Names> = scenarios.iter().map(|it| Names::of(it)).collect();
+    let known = Names::concat(&names);
+    check_names(&args.vary, &names, &known)?;
     if !args.vary.is_empty() {
-        scenarios.retain(|scenario| args.vary.iter().any(|vary| is_for(vary, scenario)));
+        let is_varied = |scenario: &Arc<Scenario>| {
+            let own = Names::of(scenario);
+            args.vary.iter().any(|vary| own.have(&vary.path, &known))
+        };
+        scenarios.retain(is_varied);
     }
     let mut outputs = Outputs {
         manifests: args.output.as_deref().map(|it| ReportFile::open("--output", it)).transpose()?,
@@ -185,29 +217,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         if index > 0 && args.format == Format::Text {
             show("\n")?;
         }
-        code = code.max(tune_one(args, scenario, scenarios.len() > 1, &stop, &mut outputs)?);
+        let several = scenarios.len() > 1;
+        code = code.max(tune_one(args, scenario, &known, several, &stop, &mut outputs)?);
     }
     outputs.write()?;
     ending.end_by_signal();
     Ok(code)
 }
 
-/// Returns true if a scenario has the autoscaler that a field names, if it names one.
-fn is_for(vary: &Vary, scenario: &Scenario) -> bool {
-    Names::of(scenario).all().any(|(kind, name)| vary.path.is_for(kind, &name.name))
-}
-
-/// Fails if a field names an autoscaler that no scenario has.
-fn check_names(vary: &[Vary], scenarios: &[Arc<Scenario>]) -> Result<(), Failure> {
-    let is_known = |vary: &&Vary| scenarios.iter().any(|scenario| is_for(vary, scenario));
-    let Some(Vary { path, .. }) = vary.iter().find(|vary| !is_known(vary)) else { return Ok(()) };
-    let names: Vec<Names> = scenarios.iter().map(|it| Names::of(it)).collect();
-    let names = Names::concat(&names);
-    let what = match &path.name {
-        Some(name) => format!("--vary: there is no {} `{name}`", names.kind()),
-        None => format!("--vary {path}: there is no VPA"),
-    };
-    Err(Failure::usage(what).hint(names.listed()))
+/// Fails if a field is one of an autoscaler that no scenario has.
+fn check_names(vary: &[Vary], names: &[Names], known: &Names) -> Result<(), Failure> {
+    let has = |vary: &&Vary| names.iter().any(|own| own.have(&vary.path, known));
+    let Some(Vary { path, .. }) = vary.iter().find(|vary| !has(vary)) else { return Ok(()) };
+    let kind = known.kind_of(path);
+    let name = path.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    Err(Failure::usage(format!("--vary {path}: there is no {kind}{name}")).hint(known.listed()))
 }
 
 /// The files that are written at the end.
@@ -237,11 +261,12 @@ impl Outputs {
 fn tune_one(
     args: &Args,
     scenario: &Arc<Scenario>,
+    known: &Names,
     is_one_of_several: bool,
     stop: &CancellationToken,
     outputs: &mut Outputs,
 ) -> anyhow::Result<u8> {
-    let tune = search(args, scenario)?;
+    let tune = search(args, scenario, known)?;
     let tuned = {
         let most = args.settings as usize;
         let bar = io::stderr().is_terminal().then(|| CountBar::new(most, "settings"));
@@ -254,7 +279,7 @@ fn tune_one(
     let confirmed = confirm(args, &tune, &tuned, stop)?;
     let release = match &scenario.vpa {
         Some(vpa) if scenario.hpas.is_empty() => vpa.release.to_string(),
-        _ => args.release.release.to_string(),
+        _ => args.kubernetes().to_string(),
     };
     let subject = Subject { scenario, release: &release };
     match args.format {
@@ -296,20 +321,22 @@ fn tune_one(
 }
 
 /// The search for the settings of a scenario.
-fn search(args: &Args, scenario: &Arc<Scenario>) -> Result<Tune, Failure> {
-    let release = args.release.release;
+fn search(args: &Args, scenario: &Arc<Scenario>, known: &Names) -> Result<Tune, Failure> {
+    let release = args.kubernetes();
     check_flags(scenario, release)?;
-    if let Some(why) = scenario.unsupported_on(release) {
+    let unsupported = scenario.vpa.as_ref().and_then(|vpa| vpa.unsupported());
+    if let Some(why) = scenario.unsupported_on(release).or(unsupported) {
         let what = format!("{}: {why}", scenario.path);
         return Err(Failure::usage(what).hint("choose another release with --release"));
     }
     if args.runs > 1 && with_noise_of_run(scenario, 1).is_none() {
         return Err(without_noise(&scenario.path));
     }
-    let own = args.vary.iter().filter(|vary| is_for(vary, scenario));
+    let own = Names::of(scenario);
+    let vary = args.vary.iter().filter(|vary| own.have(&vary.path, known));
     let mut tune = Tune::new(scenario.clone())
         .release(release)
-        .vary(own.cloned().collect())
+        .vary(vary.cloned().collect())
         .capacities(args.measure.capacities_of([scenario]))
         .runs(args.runs)
         .settings(args.settings as usize)
@@ -346,7 +373,7 @@ fn add_to_page(
         outputs.rows.push(subject.row(name.clone(), setting.figures));
         if setting.changes.is_empty() || tuned.best.as_ref() == Some(setting) {
             let scenario = tune.scenario_with(setting).map_err(Failure::usage)?;
-            let run = free_run(&scenario, args.release.release);
+            let run = free_run(&scenario, args.kubernetes());
             let about = setting.text();
             outputs.page.add(Compared {
                 setting: &name,
@@ -371,7 +398,7 @@ fn confirm(
     if args.no_confirm || stop.is_cancelled() {
         return Ok(Confirmed::NotRun);
     }
-    let release = args.release.release;
+    let release = args.kubernetes();
     let scenario = tune.scenario_with(best).map_err(Failure::usage)?;
     let wording = Wording {
         subject: "with the best setting, ",

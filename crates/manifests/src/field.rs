@@ -1,8 +1,9 @@
 //! Fields of autoscalers by their paths, such as `spec.maxReplicas`.
 
 use std::fmt;
+use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::AutoscalerKind;
 use kube_autoscaler_models::counted::counted;
@@ -64,11 +65,15 @@ impl FieldPath {
             None => path.replace('[', ".").replace(']', "").split('.').map(str::to_owned).collect(),
         };
         if begin.is_none() || parts.iter().any(String::is_empty) {
-            return Err("the path must begin with `spec.`".to_owned());
+            return Err(format!(
+                "the path must begin with `{SPEC}`, or for flags of a VPA's components with `{}` \
+                 or `{}`",
+                FLAGS[0], FLAGS[1]
+            ));
         }
         match parts.get(1).map(String::as_str) {
-            Some("template") => Err("a setting changes the HPA, not its target; for another \
-                                     request in all settings, use --request, for example \
+            Some("template") => Err("a setting changes the autoscaler, not its target; for \
+                                     another request in all settings, use --request, for example \
                                      --request cpu=300m"
                 .to_owned()),
             Some("scaleTargetRef" | "targetRef") => {
@@ -97,17 +102,37 @@ impl FieldPath {
     #[must_use]
     pub fn is_for(&self, kind: AutoscalerKind, name: &str) -> bool {
         let own_kind = if self.is_flag() { Some(AutoscalerKind::Vpa) } else { self.kind };
+        let has_kind_as_name = self.name.is_none() && self.kind.is_some_and(|it| it.word() == name);
         own_kind.is_none_or(|own| own == kind) && self.name.as_deref().is_none_or(|own| own == name)
+            || has_kind_as_name && kind == AutoscalerKind::Hpa
+    }
+
+    /// Adds a policy for each container to a VPA without policies, if the field is one of a policy.
+    pub fn add_policies(&self, vpa: &mut Value, containers: &[Arc<str>]) {
+        if !self.is_of_policy() || !vpa["metadata"]["name"].is_string() {
+            return;
+        }
+        let policies = &mut vpa["spec"]["resourcePolicy"]["containerPolicies"];
+        if policies.as_array().is_none_or(Vec::is_empty) {
+            *policies = containers.iter().map(|name| json!({ "containerName": name })).collect();
+        }
+    }
+
+    /// Returns true if the field is one of the policy of a container in a VPA.
+    #[must_use]
+    pub fn is_of_policy(&self) -> bool {
+        let parts: Vec<&str> = self.parts.iter().map(String::as_str).take(3).collect();
+        parts == ["spec", "resourcePolicy", "containerPolicies"] && self.parts.len() > 3
     }
 
     /// The value of the field in an autoscaler. None: it is not set.
     #[must_use]
-    pub fn get<'v>(&self, hpa: &'v Value) -> Option<&'v Value> {
+    pub fn get<'v>(&self, object: &'v Value) -> Option<&'v Value> {
         let entry = |value: &'v Value, part: &String| match value {
             Value::Array(items) => items.get(part.parse::<usize>().ok()?),
             _ => value.get(part),
         };
-        self.parts.iter().try_fold(hpa, entry).filter(|value| !value.is_null())
+        self.parts.iter().try_fold(object, entry).filter(|value| !value.is_null())
     }
 
     /// Sets the field of an autoscaler, and the fields that contain it.
@@ -178,6 +203,8 @@ impl FieldPath {
     #[must_use]
     pub fn kind_among(&self, hpas: &[&str], vpa: Option<&str>) -> AutoscalerKind {
         let is_of_vpa = match (self.kind, self.name.as_deref()) {
+            // `vpa/spec.maxReplicas` of an HPA with the name `vpa`.
+            (Some(kind), None) if hpas.contains(&kind.word()) => false,
             (Some(kind), _) => return kind,
             (None, _) if self.is_flag() => true,
             (None, _) if hpas.is_empty() => vpa.is_some(),
@@ -195,7 +222,8 @@ impl FieldPath {
     pub fn find<'t>(&self, tree: &'t mut Value) -> Result<&'t mut Value, String> {
         let vpa = Some(name_of(&tree["vpa"])).filter(|_| !tree["vpa"].is_null());
         let names: Vec<&str> = hpas(tree).iter().map(name_of).collect();
-        let named = self.name.as_deref();
+        let has_kind_as_name = self.kind.filter(|kind| names.contains(&kind.word()));
+        let named = self.name.as_deref().or(has_kind_as_name.map(AutoscalerKind::word));
         if self.kind_among(&names, vpa) == AutoscalerKind::Hpa {
             return find_hpa(tree, named);
         }
@@ -204,6 +232,7 @@ impl FieldPath {
                 Err(format!("{self}: there is no VPA, which the flag is for"))
             }
             (None, _) => Err("there is no VPA".to_owned()),
+            _ if self.is_flag() => Ok(tree),
             (Some(_), _) if !tree["vpa"]["file"].is_null() => {
                 Err("the VPA is in another file: write its manifest in the scenario, or name the \
                      manifests with --filename"
@@ -212,13 +241,13 @@ impl FieldPath {
             (Some(vpa), Some(named)) if vpa != named => {
                 Err(format!("there is no VPA {named}; the VPA is {vpa}"))
             }
-            _ if self.is_flag() => Ok(tree),
             _ => Ok(&mut tree["vpa"]),
         }
     }
 }
 
-/// The path without the name of the autoscaler: `spec.maxReplicas`, `vpa/spec.resourcePolicy`.
+/// The path with the kind, but without the name of the autoscaler: `spec.maxReplicas`,
+/// `vpa/spec.resourcePolicy`.
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
@@ -313,7 +342,6 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn path(text: &str) -> FieldPath {
         FieldPath::parse(text).expect(text)
@@ -341,6 +369,9 @@ mod tests {
             assert_eq!(found(text, tree()), Ok(name.to_owned()), "{text}");
         }
         let error = |text: &str| found(text, tree()).expect_err(text);
+        let mut named_vpa = tree();
+        named_vpa["hpas"][0]["metadata"]["name"] = json!("vpa");
+        assert_eq!(found("vpa/spec.a", named_vpa), Ok("vpa".to_owned()), "an HPA named vpa");
         assert!(error("spec.a").starts_with("2 HPAs are predicted together"));
         assert_eq!(error("hpa/sizes/spec.a"), "there is no HPA sizes; the HPAs are web, api");
         assert_eq!(error("vpa/web/spec.a"), "there is no VPA web; the VPA is sizes");

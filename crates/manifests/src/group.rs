@@ -17,7 +17,7 @@ use super::target::{
 use super::units::Loaded;
 use super::usage::{self, Usage};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Missing};
-use kube_autoscaler_models::api::MetricSpec;
+use kube_autoscaler_models::api::{MetricSpec, PodSpec};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::kinds::API_VERSION;
@@ -303,6 +303,7 @@ pub(super) fn draft_hpas(
         used_loads,
         hpas: group.hpas.to_vec(),
         vpa: group.vpa.cloned(),
+        pod_spec: PodSpec::default(),
         target: mapped.target,
     })
 }

@@ -23,6 +23,7 @@ mod versions;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -39,14 +40,15 @@ use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, 
 pub use self::shape::ValueRange;
 use self::target::{DraftTarget, check_containers_of_all, find_target};
 pub use self::versions::{ChangedDraft, ChangedField, Versions, draft_versions};
+use kube_autoscaler_models::api::PodSpec;
 use kube_autoscaler_models::time::Span;
-use kube_lockstep_scenario::FlagValues;
 use kube_lockstep_scenario::diagnostic::Diagnostic;
 use kube_lockstep_scenario::error::Error;
 use kube_lockstep_scenario::resolve::Reader;
 use kube_lockstep_scenario::syntax::Syntax;
 pub use kube_lockstep_scenario::text::days_as_hours;
 use kube_lockstep_scenario::write;
+use kube_lockstep_scenario::{FlagValues, Scenario, to_manifests, with_manifests};
 
 /// The user's options in addition to the manifests.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +70,9 @@ pub struct DraftOptions {
     pub until: Option<Span>,
     /// Flags of the kube-controller-manager, for HPAs.
     pub flags: FlagValues,
+    /// True if the recommendations of VPAs are applied to the pods. Then, VPAs that change no pods
+    /// are left out beside HPAs, unless they are named.
+    pub applies_vpas: bool,
     /// True if the draft contains examples in place of missing values, to be edited.
     pub examples: bool,
 }
@@ -97,6 +102,15 @@ pub enum AutoscalerKind {
 impl AutoscalerKind {
     /// All kinds.
     pub const ALL: [AutoscalerKind; 2] = [AutoscalerKind::Hpa, AutoscalerKind::Vpa];
+
+    /// The word for it in paths and JSON: `hpa`, `vpa`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            AutoscalerKind::Hpa => "hpa",
+            AutoscalerKind::Vpa => "vpa",
+        }
+    }
 }
 
 /// `HPA`, `VPA`.
@@ -137,6 +151,9 @@ pub struct Draft {
     /// The VPA, if the scenario has one.
     vpa: Option<ValidVpa>,
     target: DraftTarget,
+    /// The parts of the pods that a scenario of a VPA alone does not have: init containers with
+    /// their requests, pod-level requests and overhead.
+    pod_spec: PodSpec,
 }
 
 /// A missing value.
@@ -201,10 +218,32 @@ pub enum DraftError {
 }
 
 impl Draft {
+    /// Adds what the file of a VPA alone does not have to a scenario in which its recommendations
+    /// are applied: parts of the pods, and flags of the updater.
+    ///
+    /// # Errors
+    /// The problems of the flags.
+    pub fn complete(&self, mut scenario: Scenario) -> Result<Scenario, Vec<Diagnostic>> {
+        if self.kind == AutoscalerKind::Hpa {
+            return Ok(scenario);
+        }
+        let containers = scenario.workload.spec.containers.clone();
+        scenario.workload.spec = Arc::new(PodSpec { containers, ..self.pod_spec.clone() });
+        let Some(updater) = self.fields.get("updater") else { return Ok(scenario) };
+        let mut manifests = to_manifests(&scenario);
+        manifests["updater"] = updater.clone();
+        with_manifests(&scenario, &manifests)
+    }
+
     /// The scenario as YAML.
     #[must_use]
     pub fn to_yaml(&self) -> String {
-        write::document(&self.fields)
+        let mut fields = self.fields.clone();
+        // Only the scenario in which recommendations are applied has an updater.
+        if self.kind == AutoscalerKind::Vpa {
+            fields.remove("updater");
+        }
+        write::document(&fields)
     }
 }
 
@@ -308,10 +347,7 @@ fn draft_objects(
     let vpas = select(&objects.vpas, &options.vpas, AutoscalerKind::Vpa)?;
     invalid.note(check_names(&vpas, AutoscalerKind::Vpa))?;
     let vpas = invalid.valid(vpas, AutoscalerKind::Vpa, read_vpa, targets);
-    let left_out = match options.vpas {
-        Selected::None => recommender::readable(&objects.vpas),
-        _ => Vec::new(),
-    };
+    let left_out = recommender::unselected(&objects.vpas, options);
     let values = find_autoscalers(&hpas, &vpas, others, objects, options)?;
     let sources = Sources { options, values: &values, read };
     let groups = hpa::by_target(hpas);
@@ -336,9 +372,10 @@ fn draft_objects(
         check_options_of_vpas(options)?;
     }
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
-    let all_hpas: Vec<ValidHpa> =
-        objects.hpas.iter().filter_map(|it| ValidHpa::read(it).ok()).collect();
+    let all_hpas = objects.hpas.iter().filter_map(|it| ValidHpa::read(it).ok());
+    let all_hpas: Vec<ValidHpa> = all_hpas.collect();
     let predicted: Vec<&ValidHpa> = groups.iter().flatten().collect();
+    let idle = recommender::leave_out_idle(&mut alone, !groups.is_empty(), options);
     for vpa in alone {
         let namespace = vpa.namespace.as_ref();
         let target = find_target(&objects.others, namespace, |object| vpa.targets(object));
@@ -355,7 +392,7 @@ fn draft_objects(
     list.iter_mut().for_each(|draft| draft.suggest_target(&objects.others));
     check_containers_of_all(&list, &values)?;
     note_on_repeated_totals(&mut list, &values.loads);
-    let ignored = ignored_objects(objects, options, &used_objects);
+    let ignored = [idle, ignored_objects(objects, options, &used_objects)].concat();
     let (options, others) = (options.clone(), objects.others.clone());
     let vpas_left_out = left_out.iter().map(|vpa| vpa.full_name().to_string()).collect();
     Ok(Drafts { list, ignored, options, values, others, vpas_left_out })

@@ -9,7 +9,7 @@ use super::load::{HpaName, Load};
 use super::objects::{Object, same_namespace, without_server_fields};
 use super::pods::Pods;
 use super::usage::examples;
-use super::{AutoscalerKind, Draft, DraftError};
+use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Selected};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ResourcePolicy, ScalingMode, UpdateMode};
@@ -198,6 +198,25 @@ pub(crate) fn readable(objects: &[Object]) -> Vec<ValidVpa> {
     objects.iter().filter_map(|object| read_vpa(object).ok()).collect()
 }
 
+/// The valid VPAs that are not predicted, because an HPA is named.
+pub(crate) fn unselected(vpas: &[Object], options: &DraftOptions) -> Vec<ValidVpa> {
+    if options.vpas == Selected::None { readable(vpas) } else { Vec::new() }
+}
+
+/// If recommendations are applied and no VPA is named, removes the VPAs that change no pods beside
+/// HPAs, and returns their names.
+pub(crate) fn leave_out_idle(
+    alone: &mut Vec<&ValidVpa>,
+    has_hpas: bool,
+    options: &DraftOptions,
+) -> Vec<String> {
+    if !has_hpas || !options.applies_vpas || options.vpas != Selected::All {
+        return Vec::new();
+    }
+    let idle = alone.extract_if(.., |vpa| !vpa.changes_pods());
+    idle.map(|vpa| format!("VPA {} with updateMode Off", vpa.full_name())).collect()
+}
+
 /// The note on an HPA that is predicted without a VPA that changes its pods.
 pub(crate) fn left_out(vpa: &ValidVpa, hpa: &ValidHpa) -> Option<String> {
     let name = &vpa.vpa.name;
@@ -222,8 +241,8 @@ pub(super) fn hpa_left_out(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> 
 /// The note on a VPA without an HPA.
 fn keeps_requests(vpa: &ValidVpa) -> Option<String> {
     vpa.changes_pods().then(|| {
-        "the pods keep their requests: the updater and the admission controller are predicted only \
-         for a VPA and an HPA with the same target"
+        "the pods keep their requests: for a VPA alone, only `compare`, `tune` and `gate` predict \
+         the updater and the admission controller"
             .to_owned()
     })
 }
@@ -263,6 +282,7 @@ pub(crate) fn draft_vpa(
         used_loads,
         hpas: Vec::new(),
         vpa: Some(vpa.clone()),
+        pod_spec: pods.spec(),
         target: found,
     })
 }

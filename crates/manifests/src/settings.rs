@@ -2,6 +2,7 @@
 //! other loads.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -28,6 +29,14 @@ impl Draft {
     #[must_use]
     pub fn hpa_names(&self) -> Vec<HpaName> {
         self.hpas.iter().map(|hpa| hpa.name.clone()).collect()
+    }
+
+    /// The names of the containers of the pods.
+    #[must_use]
+    pub fn container_names(&self) -> Vec<Arc<str>> {
+        let containers = self.fields.get("workload").and_then(|it| it["containers"].as_array());
+        let names = containers.into_iter().flatten().filter_map(|it| it["name"].as_str());
+        names.map(Arc::from).collect()
     }
 
     /// The name of the VPA, if the scenario has one.

@@ -147,11 +147,11 @@ pub(crate) fn number(text: &str) -> Option<f64> {
 pub struct Bounds(pub Vec<Bound>);
 
 impl Bounds {
-    /// No missing pods, no time above the target, no short requests and no OOM kills more than the
-    /// base has.
+    /// No missing pods, no time above the target, no usage above the requests and no OOM kills more
+    /// than the base has.
     #[must_use]
     pub fn no_worse() -> Bounds {
-        let columns = ["missing", "above", "short", "oom-kills"];
+        let columns = ["missing", "above", "cpu-short", "memory-short", "oom-kills"];
         let columns = columns.into_iter().filter_map(|name| name.parse::<Column>().ok());
         Bounds(columns.map(|column| Bound { column, limit: Limit::Difference(0.0) }).collect())
     }

@@ -11,7 +11,7 @@ use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::run::FreeRun;
 
-/// The figures of a prediction, of the target of its first HPA.
+/// The figures of a prediction, of the target of its first autoscaler.
 ///
 /// Replicas are needed for the load and for the targets of the reference: so many that the load
 /// per pod is at its target. Only ready pods serve the load.
@@ -20,7 +20,8 @@ use kube_lockstep_sim::run::FreeRun;
 pub struct Figures {
     /// The integral of the replicas.
     pub pod_hours: f64,
-    /// The price of the pod-hours, in the unit of the given prices.
+    /// The price of the pod-hours, or of the requests that a VPA sets, in the unit of the given
+    /// prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The largest number of replicas.
@@ -47,6 +48,7 @@ pub struct Scaling {
     pub longest_above_target_seconds: f64,
     /// Changes of the replicas by the controller.
     pub changes: usize,
+    /// Changes of the direction: up after down, or down after up.
     pub direction_changes: usize,
     /// The most replicas above those that are needed.
     pub excess_replicas: i32,

@@ -294,6 +294,11 @@ impl Measured<'_> {
             let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
             iter::once(&mut self.whole).chain(part).for_each(|sum| sum.add_pod_change(change.kind));
         }
+        for at in &run.oom_kills {
+            let begun = boundaries.partition_point(|from| from <= at);
+            let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
+            iter::once(&mut self.whole).chain(part).for_each(Sum::add_oom_kill);
+        }
     }
 }
 
@@ -370,6 +375,12 @@ impl Sum {
         if let Some(ScalingSum { figures, .. }) = &mut self.scaling {
             figures.changes += 1;
             figures.direction_changes += usize::from(reverses);
+        }
+    }
+
+    fn add_oom_kill(&mut self) {
+        if let Some(RequestSum { figures, .. }) = &mut self.requests {
+            figures.oom_kills += 1;
         }
     }
 

@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 
+use super::diagnostic::Diagnostic;
 use super::resolved::{Scenario, TimelineEvent};
+use super::skip_reason::SkipReason;
 use super::vpa::VpaScenario;
-use kube_autoscaler_models::rules::VpaRelease;
+use kube_autoscaler_models::rules::{InPlaceMode, VpaRelease};
+use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::admission::Limits;
 use kube_autoscaler_models::vpa::updater::UpdaterFlags;
+use kube_autoscaler_models::vpa::{ClusterChange, UpdateMode, VerticalPodAutoscaler};
 
 /// A VPA whose recommendations are applied.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,6 +31,77 @@ impl WithVpa {
     pub fn limits(&self) -> Limits {
         let containers = self.recommender.workload.containers.iter();
         containers.map(|container| (container.name.clone(), container.limits.clone())).collect()
+    }
+
+    /// The VPA that exists at a time.
+    #[must_use]
+    pub fn in_force(&self, at: Time) -> Option<&VerticalPodAutoscaler> {
+        let begun = self.recommender.timeline.iter().rev().filter(|event| event.at <= at);
+        let mut changed = begun.filter_map(|event| match &event.change {
+            Some(ClusterChange::SetVpa(vpa)) => Some(Some(vpa)),
+            Some(ClusterChange::DeleteVpa(_)) => Some(None),
+            _ => None,
+        });
+        changed.next().unwrap_or_else(|| self.recommender.vpas.first())
+    }
+
+    /// Why the release does not support the VPA or its recommender's flags, if it does not.
+    #[must_use]
+    pub fn unsupported(&self) -> Option<SkipReason> {
+        let changed = self.recommender.timeline.iter().filter_map(|event| match &event.change {
+            Some(ClusterChange::SetVpa(vpa)) => Some(vpa),
+            _ => None,
+        });
+        let mut vpas = self.recommender.vpas.iter().chain(changed);
+        let rejected = rejects_in_place(self.release)
+            .filter(|_| vpas.any(|vpa| vpa.mode() == UpdateMode::InPlaceOrRecreate));
+        self.recommender.unsupported_on(self.release).or(rejected.map(SkipReason::from))
+    }
+
+    /// Notes on what the simulation of the updater and the admission controller assumes.
+    pub(crate) fn notes(&self, kind: &str) -> Vec<Diagnostic> {
+        let mut notes = Vec::new();
+        let changes_pods = self.recommender.vpas.iter().any(|vpa| vpa.mode() != UpdateMode::Off);
+        if self.release < VpaRelease::OLDEST_UPDATER && changes_pods {
+            let what = format!(
+                "the updater and the admission controller are simulated as in {} and later, and \
+                 are not compared with those of {}",
+                VpaRelease::OLDEST_UPDATER,
+                self.release
+            );
+            notes.push(Diagnostic::new(what));
+        }
+        if kind == "StatefulSet" {
+            let what = "in this simulation, replacement pods of a StatefulSet get new names, so \
+                        the recommender treats them as different pods; in a cluster, they keep \
+                        their names";
+            notes.push(Diagnostic::new(what));
+        }
+        notes
+    }
+
+    /// A note if the VPA never changes the pods of a workload with this number of replicas.
+    fn note_without_changes(&self, replicas: i32) -> Option<String> {
+        let vpa = self.recommender.vpas.first()?;
+        let policy = vpa.spec.update_policy.as_ref();
+        let least = policy.and_then(|policy| policy.min_replicas);
+        let least = least.unwrap_or(self.updater.min_replicas);
+        match vpa.mode() {
+            UpdateMode::Off => Some("Off"),
+            UpdateMode::Initial => Some("Initial"),
+            _ => None,
+        }
+        .map(|mode| {
+            format!("with updateMode {mode}, the VPA does not change the requests of running pods")
+        })
+        .or_else(|| {
+            (replicas < least).then(|| {
+                format!(
+                    "the updater changes no pods: there are fewer than {least}, the minimum that \
+                     `minReplicas` of the VPA or the flag `min-replicas` sets"
+                )
+            })
+        })
     }
 }
 
@@ -49,17 +124,43 @@ impl VpaScenario {
         let mut world = self.world();
         world.timeline.retain(|event| !is_of_recommender(event));
         let (recommender, updater) = (Arc::new(recommender), UpdaterFlags::default());
-        let notes = self.notes.clone();
-        let vpa = Some(Arc::new(WithVpa { recommender, release, updater }));
-        Some(Scenario { vpa, notes, ..world })
+        let vpa = WithVpa { recommender, release, updater };
+        let mut notes = self.notes.clone();
+        notes.extend(vpa.notes(&world.workload.kind));
+        let note = vpa.note_without_changes(world.workload.replicas);
+        notes.extend(note.map(Diagnostic::from));
+        Some(Scenario { vpa: Some(Arc::new(vpa)), notes, ..world })
     }
 }
 
 impl Scenario {
+    /// The name of the VPA, if there is one.
+    #[must_use]
+    pub fn vpa_name(&self) -> Option<&Arc<str>> {
+        Some(&self.vpa.as_ref()?.recommender.names().next()?.name)
+    }
+
     /// The scenario with another release of its VPA.
     #[must_use]
     pub fn with_vpa_release(&self, release: VpaRelease) -> Scenario {
         let with_release = |vpa: &Arc<WithVpa>| Arc::new(WithVpa { release, ..(**vpa).clone() });
         Scenario { vpa: self.vpa.as_ref().map(with_release), ..self.clone() }
+    }
+}
+
+/// Why a release rejects VPAs with the update mode `InPlaceOrRecreate`, if it does.
+pub(crate) fn rejects_in_place(release: VpaRelease) -> Option<String> {
+    const NAME: &str = "InPlaceOrRecreate";
+    match release.in_place_mode() {
+        InPlaceMode::Accepted => None,
+        InPlaceMode::Gated => Some(format!(
+            "the admission webhook of {release} rejects this VPA: `updateMode: {NAME}` requires \
+             the feature gate {NAME}"
+        )),
+        InPlaceMode::Rejected => Some(format!(
+            "the API of {release} rejects this VPA: spec.updatePolicy.updateMode: \
+             Unsupported value: {NAME:?}: supported values: \"Off\", \"Initial\", \"Recreate\", \
+             \"Auto\""
+        )),
     }
 }

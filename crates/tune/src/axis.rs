@@ -1,7 +1,6 @@
-//! The axes of the grid: fields of an HPA, each with the values to try.
+//! The axes of the grid: fields of autoscalers, each with the values to try.
 
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_manifests::field::{FieldPath, split_at_commas};
 use kube_lockstep_scenario as scenario;
 
-/// A field of an HPA, and the values to try in addition to its current one.
+/// A field of an autoscaler, and the values to try in addition to its current one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Vary {
     /// The field.
@@ -213,7 +212,8 @@ pub(crate) fn default_axes_of_vpa(
     let mut fields: Vec<(String, Vec<Value>)> = Vec::new();
     for (index, Recommended { container, cpu, memory }) in recommended.iter().enumerate() {
         let is = |name: &str| policies.iter().position(|it| it["containerName"] == name);
-        // Without policies, each container gets one: `add_policies`.
+        // Without policies, each container gets one:
+        // `FieldPath::add_policies`.
         let policy = match policies.is_empty() {
             true => Some(index),
             false => is(container).or_else(|| is("*")),
@@ -250,15 +250,7 @@ const MINIMUMS: &[i64] = &[50, 75, 100, 125, 150];
 const MAXIMUMS: &[i64] = &[50, 75, 90, 110];
 
 /// The policies of containers in the path of a field of a VPA.
-pub(crate) const POLICIES: &str = "spec.resourcePolicy.containerPolicies.";
-
-/// Adds a policy for each container to a VPA without policies, so that settings can change them.
-pub(crate) fn add_policies(vpa: &mut Value, containers: &[Arc<str>]) {
-    let policies = &mut vpa["spec"]["resourcePolicy"]["containerPolicies"];
-    if policies.as_array().is_none_or(Vec::is_empty) {
-        *policies = containers.iter().map(|name| json!({ "containerName": name })).collect();
-    }
-}
+const POLICIES: &str = "spec.resourcePolicy.containerPolicies.";
 
 /// The axes of fields of an autoscaler.
 fn axes_of(object: &Value, owner: Owner<'_>, fields: Vec<(String, Vec<Value>)>) -> Vec<Axis> {

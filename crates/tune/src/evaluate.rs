@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::axis::{Axis, POLICIES, add_policies};
+use super::axis::Axis;
 use super::search::Point;
 use super::tuned::remove_nulls;
 use kube_autoscaler_models::rules::Release;
@@ -167,18 +167,18 @@ fn manifests_with<'v>(
     values: impl Iterator<Item = (&'v FieldPath, &'v Value)>,
 ) -> Result<Value, String> {
     let mut tree = scenario::to_manifests(scenario);
+    let containers = container_names(scenario);
     for (path, value) in values {
-        if path.to_string().contains(POLICIES)
-            && let Some(vpa) = &scenario.vpa
-        {
-            let containers = vpa.recommender.workload.containers.iter();
-            let names: Vec<Arc<str>> = containers.map(|it| it.name.clone()).collect();
-            add_policies(&mut tree["vpa"], &names);
-        }
+        path.add_policies(path.find(&mut tree)?, &containers);
         path.set(path.find(&mut tree)?, value.clone())?;
     }
     remove_nulls(&mut tree);
     Ok(tree)
+}
+
+/// The names of the containers of the pods.
+fn container_names(scenario: &Scenario) -> Vec<Arc<str>> {
+    scenario.workload.spec.containers.iter().map(|it| it.name.clone()).collect()
 }
 
 /// The scenario with other values of fields.

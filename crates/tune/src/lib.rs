@@ -1,5 +1,5 @@
-//! The search for the settings of an HPA: which are cheapest and keep an objective, on the model
-//! alone. Without I/O.
+//! The search for the settings of an HPA or a VPA: which are cheapest and keep an objective, on the
+//! model alone. Without I/O.
 
 mod axis;
 mod evaluate;

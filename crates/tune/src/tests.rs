@@ -383,7 +383,7 @@ fn a_vpa_without_policies_gets_one_for_each_container() {
 fn the_default_objective_of_a_vpa_is_no_more_short_requests_and_oom_kills() {
     let grid = [("recommender.flags.recommendation-margin-fraction", "0,0.15")];
     let tuned = tune_vpa().vary(vary(&grid)).run().expect("a search");
-    assert_eq!(tuned.objective, "short<=+0,oom-kills<=+0");
+    assert_eq!(tuned.objective, "cpu-short<=+0,memory-short<=+0,oom-kills<=+0");
     let error = Tune::new(applied(VPA)).run().expect_err("no prices");
     assert!(error.contains("requires prices"), "{error}");
     let memory = "memory-requested".parse().expect("a figure");

@@ -102,7 +102,9 @@ impl Tuned {
             subject.row(SettingName::of_only_scenario(name), setting.figures)
         };
         out += &figures_text(&shown.iter().map(row).collect::<Vec<_>>(), width.most);
-        out.push('\n');
+        if shown.len() > 1 {
+            out.push('\n');
+        }
         for (name, setting) in shown.iter().skip(1) {
             let mut text = setting.text();
             if self.days > 1 {
@@ -335,11 +337,6 @@ impl<'s> Subject<'s> {
         self.scenario.hpas.first().map(|hpa| &*hpa.name)
     }
 
-    /// The name of the VPA.
-    fn vpa(&self) -> Option<&'s str> {
-        Some(&*self.scenario.vpa.as_ref()?.recommender.names().next()?.name)
-    }
-
     /// The row of a setting in a table.
     #[must_use]
     pub fn row(&self, setting: SettingName, figures: Figures) -> ComparisonRow {
@@ -347,7 +344,7 @@ impl<'s> Subject<'s> {
             setting,
             namespace: self.scenario.namespace.to_string(),
             hpa: self.hpa().map(str::to_owned),
-            vpa: self.vpa().map(str::to_owned),
+            vpa: self.scenario.vpa_name().map(ToString::to_string),
             release: self.release.to_owned(),
             figures: Some(figures),
             ..ComparisonRow::default()
@@ -360,7 +357,7 @@ impl fmt::Display for Subject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = match self.hpa() {
             Some(hpa) => ("HPA", hpa),
-            None => ("VPA", self.vpa().unwrap_or_default()),
+            None => ("VPA", self.scenario.vpa_name().map_or("", |name| name)),
         };
         write!(f, "{kind} {}/{name}", self.scenario.namespace)
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::axis::{
-    Axis, Defaults, Owner, POLICIES, Recommended, Vary, default_axes, default_axes_of_vpa,
-    given_axes,
+    Axis, Defaults, Owner, Recommended, Vary, default_axes, default_axes_of_vpa, given_axes,
 };
 use super::evaluate::{Evaluator, Measured, days, run, with_values};
 use super::search::{Point, Score, Scores, Search, by_cost, front};
@@ -30,7 +29,7 @@ use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario::{self as scenario, Scenario};
 use kube_lockstep_sim::run::FreeRun;
 
-/// The search for the cheapest settings of the HPAs of a scenario that keep an objective.
+/// The search for the cheapest settings of the autoscalers of a scenario that keep an objective.
 ///
 /// The load of a scenario of two days or more is divided: the search uses the first, third, …
 /// day, and the others check its result. The objective must hold on each day.
@@ -264,8 +263,7 @@ impl Tune {
         }
         let hpas = &self.scenario.hpas;
         let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.name).collect();
-        let vpa = self.scenario.vpa.as_ref().and_then(|vpa| vpa.recommender.names().next());
-        let vpa = vpa.map(|vpa| &*vpa.name);
+        let vpa = self.scenario.vpa_name().map(|name| &**name);
         let given = |kind: AutoscalerKind, name: &str| -> Vec<Vary> {
             let own = self.vary.iter().filter(|Vary { path, .. }| {
                 path.kind_among(&names, vpa) == kind && path.is_for(kind, name)
@@ -293,7 +291,7 @@ impl Tune {
             let mut tree = tree.clone();
             let object = axis.path.find(&mut tree)?;
             let metrics = object["spec"]["metrics"].as_array().map_or(0, Vec::len);
-            if !axis.path.to_string().contains(POLICIES) {
+            if !axis.path.is_of_policy() {
                 axis.path.set(object, axis.values[axis.current].clone())?;
                 axis.path.check_metric(object, metrics)?;
             }
@@ -394,7 +392,11 @@ impl<'s> Searching<'s> {
             if let Some(Some(first)) = reasons.first()
                 && reasons.iter().all(Option::is_some)
             {
-                return Err(format!("{}: {first}", axis.path));
+                let path = axis.path.to_string();
+                return Err(match first.contains(&path) {
+                    true => (*first).clone(),
+                    false => format!("{path}: {first}"),
+                });
             }
         }
         Ok(())
@@ -413,7 +415,10 @@ impl<'s> Searching<'s> {
         if !search.is_exhaustive() {
             self.add_simpler(&mut scores, most);
         }
-        self.check_fields()?;
+        // Defaults can contradict other fields of the manifest, such as a maximum.
+        if !self.tune.vary.is_empty() {
+            self.check_fields()?;
+        }
         self.measured.entry(start.clone()).or_insert_with(|| self.current.clone());
         let (best, checks) = self.best(&scores);
         let contributions = best.as_ref().map(|best| self.contributions(best)).unwrap_or_default();

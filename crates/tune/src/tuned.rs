@@ -142,11 +142,7 @@ pub struct Patch {
 impl Serialize for Patch {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
-        let kind = match self.kind {
-            AutoscalerKind::Hpa => "hpa",
-            AutoscalerKind::Vpa => "vpa",
-        };
-        map.serialize_entry(kind, &self.name)?;
+        map.serialize_entry(self.kind.word(), &self.name)?;
         map.serialize_entry("patch", &self.patch)?;
         map.serialize_entry("manifest", &self.manifest)?;
         map.end()

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::super::failure::Failure;
-use super::super::fixtures::{AnyFixture, Fixture, Fixtures};
+use super::super::fixtures::{Fixture, Fixtures};
 use super::super::manifests::{
     self, Autoscalers, failure, missing_values, note_missing, requires_values,
 };
+use super::super::output::{columns, tell};
 use super::super::run::parse_each;
 use super::super::setting::{Names, Setting};
 use super::{Args, CURRENT};
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_manifests::{AutoscalerKind, Draft, DraftError, Drafts};
+use kube_lockstep_report::outcome::note_text;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::{Diagnostic, Hint, Scenario};
 
@@ -32,7 +36,7 @@ pub(super) struct Subjects<'s> {
 
 /// The scenarios of the files or of the manifests, each with those settings that are for it.
 pub(super) fn subjects<'s>(args: &Args, settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
-    let selected = args.autoscalers.select().skipping(args.skip);
+    let selected = args.autoscalers.select().skipping(args.skip).applying_vpas();
     if !args.manifests.filename.is_empty() {
         return from_manifests(args, settings, selected);
     }
@@ -68,7 +72,7 @@ impl Known {
 
     fn no_such_autoscaler(&self, setting: &Setting) -> Failure {
         let at = format!("{} {}", setting.flag(), setting.name);
-        let kind = self.names.kind();
+        let kind = setting.missing_kind(&self.names);
         let what = match setting.manifest_names().join(", ") {
             names if names.is_empty() => format!("{at}: no such {kind}"),
             names => format!("{at}: no such HPA: it contains {names}"),
@@ -107,19 +111,29 @@ impl Known {
 /// The scenarios of files.
 fn from_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
     // All errors are reported first.
-    let scenarios = parse_each(found)?.into_iter().map(AnyFixture::applied);
-    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let (mut scenarios, mut measured, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for (fixture, parsed) in found.iter().zip(parse_each(found)?) {
+        match parsed.applied() {
+            Ok(scenario) => {
+                scenarios.push(scenario);
+                measured.push(fixture);
+            }
+            Err(failure) if found.len() == 1 => return Err(failure),
+            Err(failure) => left_out.push(failure.problem.what),
+        }
+    }
+    left_out.iter().for_each(|note| tell(&note_text(note, columns())));
     let names: Vec<Names> = scenarios.iter().map(|it| Names::of(it)).collect();
     let known = Known { names: Names::concat(&names) };
     let notes = known.check(settings, &names)?;
     let mut list = Vec::new();
-    for ((fixture, scenario), own) in found.iter().zip(scenarios).zip(&names) {
+    for ((fixture, scenario), own) in measured.into_iter().zip(scenarios).zip(&names) {
         let settings = known.changed_by_each(settings, own, |setting| {
             with_setting(fixture, &scenario, setting, own, &known)
         });
         list.push(Subject { settings: settings?, scenario });
     }
-    Ok(Subjects { list, notes, left_out: Vec::new() })
+    Ok(Subjects { list, notes, left_out })
 }
 
 /// The scenario of a file with another setting.
@@ -130,8 +144,18 @@ fn with_setting(
     own: &Names,
     known: &Known,
 ) -> Result<Arc<Scenario>, Failure> {
+    let containers = scenario.workload.spec.containers.iter();
+    let containers: Vec<Arc<str>> = containers.map(|it| it.name.clone()).collect();
+    let apply = |tree: &mut Value| setting.apply(tree, own, &known.names, &containers);
+    if scenario.hpas.is_empty() {
+        // The file of a VPA alone can't have flags of the updater.
+        let mut tree = scenario::to_manifests(scenario);
+        apply(&mut tree)?;
+        let changed = scenario::with_manifests(scenario, &tree);
+        return changed.map(Arc::new).map_err(|problems| all_problems(&problems));
+    }
     let mut tree = scenario::to_tree(scenario);
-    setting.apply(&mut tree, own, &known.names)?;
+    apply(&mut tree)?;
     let changed = fixture.parse_text(&scenario::tree_to_yaml(&tree));
     let changed = changed.map_err(|error| all_problems(&error.problems))?.applied()?;
     Ok(Arc::new(Scenario { line: scenario.line, ..(*changed).clone() }))
@@ -216,7 +240,7 @@ fn redraft(
     known: &Known,
 ) -> Result<Draft, Failure> {
     let mut tree = draft.manifests();
-    setting.apply(&mut tree, own, &known.names)?;
+    setting.apply(&mut tree, own, &known.names, &draft.container_names())?;
     let changed = drafts.redraft(draft, &tree, &manifests::read_load);
     changed.map_err(|error| match error {
         DraftError::Invalid(error) => all_problems(&error.problems),

@@ -546,3 +546,79 @@ fn an_hpa_with_a_vpa_has_the_figures_of_both() {
     assert_eq!((&rows[0]["peakReplicas"], &rows[1]["peakReplicas"]), (&10.into(), &4.into()));
     assert!(rows[0]["evictions"].as_u64() > Some(0) && rows[1]["evictions"] == 0, "{rows:?}");
 }
+
+#[test]
+fn a_vpa_alone_has_the_requests_of_whole_pods() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("all.yaml");
+    let manifests = "
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  updatePolicy: {updateMode: \"Off\"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      overhead: {cpu: 10m}
+      initContainers:
+        - {name: setup, image: i, resources: {requests: {cpu: 2}}}
+      containers:
+        - {name: app, image: i, resources: {requests: {cpu: 200m, memory: 256Mi}}}
+";
+    std::fs::write(&path, manifests).expect("a file");
+    let compare = ["compare", "-f", text(&path), "--load=cpu=1", "--load=memory=1Gi", "--until=1h"];
+    let run = kube_lockstep(&compare).arg("--format=json").assert().code(0);
+    assert!(stderr(&run).contains("updateMode Off"), "{}", stderr(&run));
+    let cpu = json(&run)[0]["cpu"]["requested"].as_f64().expect("core-hours");
+    assert!((cpu - 3.0 * 2.01).abs() < 1e-9, "the init container and the overhead count: {cpu}");
+    // Beside an HPA, a VPA that changes nothing needs no load.
+    let hpa = folder.path().join("hpa.yaml");
+    let manifest = "
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 9}
+";
+    std::fs::write(&hpa, manifest).expect("a file");
+    let both = ["compare", "-f", text(&path), "-f", text(&hpa), "--load=cpu=total:2"];
+    let run = kube_lockstep(&both).arg("--set=spec.maxReplicas=3").assert().code(0);
+    assert!(stderr(&run).contains("ignored: VPA web with updateMode Off"), "{}", stderr(&run));
+    assert_eq!(
+        stdout(&run).lines().filter(|line| line.starts_with("spec.maxReplicas=3")).count(),
+        2
+    );
+}
+
+#[test]
+fn settings_of_a_vpa_can_change_policies_flags_and_releases() {
+    let policies = "--set=spec.resourcePolicy.containerPolicies.0.maxAllowed.cpu=200m";
+    let updater = "--set=updater.flags.min-replicas=3";
+    let rows = json(&kube_lockstep(&VPA).args([policies, updater, "--format=json"]).assert());
+    assert_eq!((&rows[0]["evictions"], &rows[2]["evictions"]), (&2.into(), &0.into()));
+    let mode = "--set=spec.updatePolicy.updateMode=InPlaceOrRecreate";
+    let run = kube_lockstep(&VPA).args([mode, "--release=vpa-1.2,vpa-1.8"]).assert().code(0);
+    let words = stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("on vpa-1.2: the API of vpa-1.2 rejects this VPA"), "{words}");
+    for (arguments, expected) in [
+        (["--release=1.36", "--until=1h"], "VPAs have no release 1.36"),
+        (["--set=hpa/spec.maxReplicas=3", "--until=1h"], "no such HPA"),
+        (["--set=recommender.start=5", "--until=1h"], "or for flags of a VPA's components with"),
+    ] {
+        let command = ["compare", VPA[1], VPA[2], VPA[3], VPA[4]];
+        let error = stderr(&kube_lockstep(&command).args(arguments).assert().code(2));
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    // A default that contradicts the manifest is not an error of the user.
+    let tune = ["tune", VPA[1], VPA[2], "--load=cpu=2", "--load=memory=100Mi", "--until=1h"];
+    let more = ["--price=cpu=1,memory=1", "--settings=12", "--no-confirm"];
+    kube_lockstep(&tune).args(more).assert().code(0);
+}

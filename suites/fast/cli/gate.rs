@@ -277,7 +277,10 @@ fn a_change_of_a_vpa_is_measured_by_its_requests() {
                  spec.resourcePolicy.containerPolicies[0].maxAllowed.cpu: 1 → 200m";
     assert!(words.contains(field), "{shown}");
     assert!(shown.contains("VPA hamster-vpa, changed: over budget"), "{shown}");
-    assert!(shown.contains("over budget: short ") && shown.contains("cpu-short"), "{shown}");
+    assert!(
+        shown.contains("over budget: cpu-short ") && shown.contains("  cpu-unused "),
+        "{shown}"
+    );
     assert!(!shown.contains("over budget: missing"), "{shown}");
     // The figures are those of a comparison.
     let budget = ["--budget=cpu-requested<=+0%", "--format=json"];

@@ -275,7 +275,7 @@ fn a_vpa_and_usage_are_enough_for_a_prediction() {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("the pods keep their requests: the updater and"), "{shown}");
+    assert!(words.contains("the pods keep their requests: for a VPA alone,"), "{shown}");
     let page = fs::read_to_string(&page).expect("the page can be read");
     assert!(page.contains("bounds 586m to 660m"), "no caption");
     let csv = fs::read_to_string(&csv).expect("the file can be read");
@@ -314,7 +314,7 @@ fn missing_usage_of_a_vpa_is_asked_for() {
     }
     let compare = ["compare", "-f", HAMSTER, "--load", "cpu=1"];
     let errors = stderr(&kube_lockstep(&compare).assert().code(2));
-    assert!(errors.contains("VPAs are not supported here; `kube-lockstep predict`"), "{errors}");
+    assert!(errors.contains("no load of memory"), "{errors}");
 }
 
 #[test]
@@ -848,11 +848,4 @@ fn a_page_is_not_written_to_a_file_named_like_standard_output() {
     let run = kube_lockstep(&options).current_dir(folder.path()).assert().code(2);
     assert!(stderr(&run).contains("--html: `-` is not a file"), "{}", stderr(&run));
     assert!(!folder.path().join("-").exists());
-}
-
-/// VPAs are not compared.
-#[test]
-fn the_help_of_compare_does_not_promise_vpas() {
-    let help = stdout(&kube_lockstep(&["compare", "--help"]).assert().code(0));
-    assert!(!help.contains("VPA"), "{help}");
 }

@@ -65,7 +65,9 @@ fn mistakes_are_explained() {
         (["--objective", "mising<=1"], "there is no figure `mising`; did you mean `missing`?"),
         (["--objective", "cost<=1"], "the objective limits `cost`, which requires prices"),
         (["--vary", "maxReplicas=3"], "the path must begin with `spec.`"),
-        (["--vary", "web/spec.maxReplicas=3"], "--vary: there is no HPA `web`"),
+        (["--vary", "web/spec.maxReplicas=3"], "--vary spec.maxReplicas: there is no HPA `web`"),
+        (["--vary", "vpa/spec.a=3"], "--vary vpa/spec.a: there is no VPA"),
+        (["--objective", "short<=1"], "the objective limits `short`, which requires a VPA"),
         (["--vary", "spec.metrics.3.type=Pods"], "there is no element 3"),
         (["--capacity", "memory=90%"], "--capacity: no HPA scales on memory"),
         (["--capacity", "cpu=2"], "the capacity of cpu must be in percent of the request"),
@@ -82,7 +84,7 @@ fn mistakes_are_explained() {
     assert!(error.contains("so that the cost requires prices"), "{error}");
     let vary = ["--vary", "spec.updatePolicy.updateMod=\"Off\""];
     let error = stderr(&kube_lockstep(&VPA).args(vary).assert().code(2));
-    assert!(error.contains("spec.updatePolicy.updateMod: "), "{error}");
+    assert!(error.contains("unknown field \"spec.updatePolicy.updateMod\""), "{error}");
 }
 
 /// A VPA without an HPA.

@@ -129,6 +129,40 @@ fn a_container_above_its_memory_limit_is_an_oom_kill() {
     assert_eq!(kills("Recreate", "RequestsOnly"), 2, "requests stay within the limit of 200Mi");
 }
 
+#[test]
+fn oom_kills_of_the_timeline_and_edited_policies_count() {
+    let with = |timeline: &str| {
+        let text = VPA.replace("MODE", "Recreate").replace("VALUES", "RequestsAndLimits");
+        let scenario: VpaScenario = format!("{text}timeline:\n{timeline}").parse().expect(timeline);
+        Arc::new(scenario.applied(VpaRelease::NEWEST).expect("a single VPA"))
+    };
+    let kills = |scenario: &Arc<Scenario>| figures(scenario, &run_of(scenario)).oom_kills;
+    assert_eq!(kills(&with("  - {at: 5s, oomKill: {pods: 0-1}}\n")), 2);
+    // Limits no longer follow the requests, so 240Mi are more than 200Mi.
+    let edit = "{spec: {resourcePolicy: {containerPolicies: \
+                [{containerName: app, controlledValues: RequestsOnly}]}}}";
+    assert_eq!(kills(&with(&format!("  - {{at: 5s, editVpa: {edit}}}\n"))), 2);
+    let none = with("  - {at: 20m, oomKill: {pods: 0-1}}\n");
+    let notes = run_of(&none).notes;
+    assert!(notes.iter().any(|note| note.what.contains("has no effect")), "{notes:?}");
+}
+
+#[test]
+fn a_container_beside_others_uses_nothing_without_a_load() {
+    let text = VPA.replace("MODE", "\"Off\"").replace("VALUES", "RequestsOnly");
+    let other = "  containers:\n    - {name: log, requests: {cpu: 1}}\n";
+    let (text, _) = text.split_once("metrics:").expect("metrics");
+    let text = text.replace("  containers:\n", other);
+    let text = format!(
+        "{text}metrics: {{resource: [{{name: cpu, containers: {{app: 100m}}}}]}}\nuntil: 30m\n"
+    );
+    let scenario: VpaScenario = text.parse().expect("a scenario");
+    let scenario = Arc::new(scenario.applied(VpaRelease::NEWEST).expect("a single VPA"));
+    let cpu = figures(&scenario, &run_of(&scenario)).cpu;
+    assert!((cpu.requested - 1.1).abs() < 1e-9, "two pods for half an hour: {cpu:?}");
+    assert!((cpu.unused - 1.0).abs() < 1e-9, "{cpu:?}");
+}
+
 /// The folders of the fixtures whose parts are added up.
 const FOLDERS: [&str; 4] = ["hpa-and-vpa/", "vpa/numbers/", "vpa/oom/", "vpa/samples/"];
 

@@ -14,9 +14,9 @@ use crate::raw::ScenarioFile;
 use crate::resolved::{Scenario, Workload};
 use crate::vpa::VpaScenario;
 use crate::vpa::raw::AnyVpa;
-use crate::with_vpa::WithVpa;
+use crate::with_vpa::{WithVpa, rejects_in_place};
 use crate::yaml;
-use kube_autoscaler_models::rules::{InPlaceMode, VpaRelease};
+use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::selector::Selector;
 use kube_autoscaler_models::vpa::updater::UpdaterFlags;
 use kube_autoscaler_models::vpa::{UpdateMode, VerticalPodAutoscaler};
@@ -72,7 +72,8 @@ impl WithVpa {
         file.vpa = Some(AnyVpa(tree["vpa"].clone()));
         file.recommender.flags = given("recommender");
         file.updater.flags = given("updater");
-        let changed = vpa::changed(before, file, at, &mut problems);
+        let keeps_vpa = before.file.vpa == file.vpa;
+        let changed = vpa::changed(before, file, at, keeps_vpa, &mut problems);
         let updater = updater(&changed.file, at, &mut problems);
         if problems.len() == 0 {
             check_flags(&changed, self.release, at, &mut problems);
@@ -102,21 +103,8 @@ fn complete(with: &mut WithVpa, scenario: &Scenario) {
     let recommender = Arc::make_mut(&mut with.recommender);
     recommender.workload.init_containers =
         spec.init_containers.iter().map(|container| container.name.clone()).collect();
-    let changes_pods = recommender.vpas.iter().any(|vpa| vpa.mode() != UpdateMode::Off);
-    if with.release < VpaRelease::OLDEST_UPDATER && changes_pods {
-        let what = format!(
-            "the updater and the admission controller are simulated as in {} and later, and are \
-             not compared with those of {}",
-            VpaRelease::OLDEST_UPDATER,
-            with.release
-        );
-        recommender.notes.push(Diagnostic::new(what));
-    }
-    if scenario.workload.kind == "StatefulSet" {
-        let what = "in this simulation, replacement pods of a StatefulSet get new names, so the \
-                    recommender treats them as different pods; in a cluster, they keep their names";
-        recommender.notes.push(Diagnostic::new(what));
-    }
+    let notes = with.notes(&scenario.workload.kind);
+    Arc::make_mut(&mut with.recommender).notes.extend(notes);
 }
 
 /// The release of the recommender must have the flags.
@@ -145,18 +133,7 @@ fn check_modes(
     problems: &mut Problems,
 ) {
     const NAME: &str = "InPlaceOrRecreate";
-    let what = match release.in_place_mode() {
-        InPlaceMode::Accepted => return,
-        InPlaceMode::Gated => format!(
-            "the admission webhook of {release} rejects this VPA: `updateMode: {NAME}` requires \
-             the feature gate {NAME}"
-        ),
-        InPlaceMode::Rejected => format!(
-            "the API of {release} rejects this VPA: spec.updatePolicy.updateMode: \
-             Unsupported value: {NAME:?}: supported values: \"Off\", \"Initial\", \"Recreate\", \
-             \"Auto\""
-        ),
-    };
+    let Some(what) = rejects_in_place(release) else { return };
     let mode = "spec.updatePolicy.updateMode";
     let is_in_place = |vpa: &VerticalPodAutoscaler| vpa.mode() == UpdateMode::InPlaceOrRecreate;
     let mut places = Vec::new();

@@ -56,6 +56,8 @@ pub struct FreeRun {
     pub serving_changes: Vec<ServingChange>,
     /// The changes of the requests that pods hold, in this order. Empty: there is no VPA.
     pub request_changes: Vec<RequestChange>,
+    /// The times of the OOM kills of the timeline, with a VPA.
+    pub oom_kills: Vec<Time>,
     /// Why the scenario could not run to its end, if it could not.
     pub undetermined: Option<RandomOutcome>,
     /// Parts of the scenario that are probably mistakes.
@@ -624,13 +626,15 @@ fn free_run_with(
     }
     let notes = [run.notes(release), assumptions(scenario, release, &ticks)].concat();
     let vpa = vpa.map(|vpa| Box::new(vpa.into_run(&run.world)));
+    let (request_changes, oom_kills) = run.world.take_request_changes();
     FreeRun {
         trace,
         ticks,
         external_scales: run.external_scales,
         restarts,
         serving_changes: run.world.take_serving_changes(),
-        request_changes: run.world.take_request_changes(),
+        request_changes,
+        oom_kills,
         undetermined: run.undetermined,
         notes,
         vpa,

@@ -212,6 +212,9 @@ impl WorldSimulation {
 
     /// Records that a container of a pod was killed because of its memory.
     pub(super) fn oom_killed(&mut self, ordinal: u32, container: &Arc<str>, at: Time, age: Span) {
+        if let Some(held) = &mut self.held_requests {
+            held.oom_kills.push(at);
+        }
         let Some(started) = self.pods.get(&ordinal).and_then(|pod| pod.started) else { return };
         let Some(applied) = &mut self.vpa else { return };
         let kills = applied.kills.entry(ordinal).or_default();

@@ -201,9 +201,11 @@ impl World {
         *held_requests = Some(Box::new(held));
     }
 
-    /// The kept changes of the requests that pods hold, in their order.
-    pub fn take_request_changes(&mut self) -> Vec<RequestChange> {
-        self.simulation.held_requests.take().map(|held| held.changes).unwrap_or_default()
+    /// The kept changes of the requests that pods hold, and the times of the OOM kills of the
+    /// timeline, each in their order.
+    pub fn take_request_changes(&mut self) -> (Vec<RequestChange>, Vec<Time>) {
+        let held = self.simulation.held_requests.take();
+        held.map(|held| (held.changes, held.oom_kills)).unwrap_or_default()
     }
 
     /// Keeps the decisions of the updater and the admission controller from now on.
@@ -304,9 +306,8 @@ impl World {
     #[must_use]
     pub fn unmatched_vpa_actions(&self) -> &[usize] {
         match &self.view {
-            Some(_) if self.simulation.scenario.hpas.is_empty() => {
-                self.simulation.unmatched_actions()
-            }
+            // The simulation applies all events of a VPA whose recommendations are not applied.
+            Some(_) if self.simulation.vpa.is_none() => self.simulation.unmatched_actions(),
             Some(view) => view.unmatched_actions(),
             None => &[],
         }

@@ -35,6 +35,8 @@ pub struct HoldingPod {
 pub(super) struct HeldRequests {
     pods: BTreeMap<u32, HoldingPod>,
     pub(super) changes: Vec<RequestChange>,
+    /// The OOM kills of the timeline so far.
+    pub(super) oom_kills: Vec<Time>,
 }
 
 impl HeldRequests {

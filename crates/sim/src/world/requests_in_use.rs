@@ -157,7 +157,7 @@ impl<'a> RequestsInUse<'a> {
         let signals = &scenario.metrics.resources;
         let load = SharedLoad { serving: *serving, backlogs: &backlogs.resources };
         usage.read(signals, at, load);
-        let vpa = scenario.vpa.as_ref().and_then(|vpa| vpa.recommender.vpas.first());
+        let vpa = scenario.vpa.as_ref().and_then(|vpa| vpa.in_force(at));
         let mut all = InUse { pods: pods.len(), ..InUse::default() };
         // Most pods have the requests and the usage of the pod before them.
         let mut last: Option<(Arc<PodSpec>, usize, OfPod)> = None;
@@ -231,13 +231,17 @@ impl OfPod {
         of_pod.cpu.requested = pod_request(&pod.spec, "cpu").into();
         of_pod.memory.requested = pod_request(&pod.spec, "memory").into();
         for (index, container) in pod.spec.containers.iter().enumerate() {
-            let used = used.iter().find(|it| it.name == container.name);
-            let usage = |resource: &str| {
-                if !pod.runs {
-                    return Some(0);
-                }
-                let mut amounts = used?.usage.iter();
+            let amount = |used: &ContainerMetrics, resource: &str| {
+                let mut amounts = used.usage.iter();
                 amounts.find(|(name, _)| **name == *resource).map(|(_, it)| it.milli())
+            };
+            let own = used.iter().find(|it| it.name == container.name);
+            // None: the load has a gap. Beside containers with usage, a container without one
+            // uses nothing.
+            let usage = |resource: &str| match own.and_then(|own| amount(own, resource)) {
+                _ if !pod.runs => Some(0),
+                Some(usage) => Some(usage),
+                None => used.iter().any(|it| amount(it, resource).is_some()).then_some(0),
             };
             let request =
                 |resource: &str| container.requests.get(resource).map_or(0, Quantity::milli);

@@ -112,26 +112,28 @@ pub(super) fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<VpaS
 }
 
 /// The scenario with the VPA and the flags of another file, which is otherwise the same. After
-/// problems, the result is incomplete.
+/// problems, the result is incomplete. `keeps_vpa`: the VPA, which can be in a file of its own, is
+/// the same.
 pub(super) fn changed(
     before: &VpaScenario,
     file: ScenarioFile,
     at: At<'_>,
+    keeps_vpa: bool,
     problems: &mut Problems,
 ) -> VpaScenario {
     let (flags, parsed_flags) = flags(&file, at, problems);
     let gates = Gates { per_vpa_config: parsed_flags.per_vpa_config, ..Gates::default() };
     let read =
         Reader { file: &|_| Err("a setting can't name a file".into()), syntax: Syntax::Flags };
-    let vpas = vpas(&file, at, read, gates, problems);
+    let vpas = match keeps_vpa {
+        true => before.vpas.clone(),
+        false => {
+            let vpas = vpas(&file, at, read, gates, problems);
+            vpas.into_iter().map(|vpa| vpa.object).collect()
+        }
+    };
     check_runs(&file, &parsed_flags, at, problems);
-    VpaScenario {
-        flags,
-        parsed_flags,
-        vpas: vpas.into_iter().map(|vpa| vpa.object).collect(),
-        file: Arc::new(file),
-        ..before.clone()
-    }
+    VpaScenario { flags, parsed_flags, vpas, file: Arc::new(file), ..before.clone() }
 }
 
 /// Resolves the usage in metrics.k8s.io.
