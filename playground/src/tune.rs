@@ -27,6 +27,10 @@ pub(crate) fn tuned(
     release: Release,
     search: &Search,
 ) -> Result<Value, Refused> {
+    if scenario.vpa.is_some() {
+        let what = "the search in the page supports no VPAs; `kube-lockstep tune` does";
+        return Err(Refused::new(what.to_owned()));
+    }
     let objective = search.objective.trim();
     let mut tune = Tune::new(scenario.clone()).release(release);
     if !objective.is_empty() {

@@ -65,8 +65,9 @@ pub(super) struct Args {
     /// after a name and a colon. For example
     /// fast:spec.behavior.scaleDown.stabilizationWindowSeconds=60,spec.maxReplicas=20. If several
     /// autoscalers are predicted together, the path begins with the name of one
-    /// (web/spec.maxReplicas=20) or its kind (vpa/spec.updatePolicy.minReplicas=1). Flags of the
-    /// VPA's recommender: recommender.flags.target-cpu-percentile=0.95. Values are YAML:
+    /// (web/spec.maxReplicas=20) or its kind (vpa/spec.updatePolicy.updateMode=Initial). Flags of
+    /// the VPA's recommender and updater: recommender.flags.target-cpu-percentile=0.95,
+    /// updater.flags.min-replicas=1. Values are YAML:
     /// spec.behavior.scaleUp.policies=[{type: Pods, value: 4, periodSeconds: 60}]
     #[arg(long, value_name = "[NAME:]PATH=VALUE,…")]
     set: Vec<Setting>,
@@ -86,8 +87,8 @@ pub(super) struct Args {
     load_factors: Option<LoadFactors>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// The releases: of Kubernetes (`1.37`, `1.30,1.35-1.37`), for VPAs without an HPA also of the
-    /// VPA (`vpa-1.8`, `vpa-1.6-1.8`), or `all` [default: the newest]
+    /// The releases: of Kubernetes (`1.37`, `1.30,1.35-1.37`); for a VPA without an HPA, of the VPA
+    /// (`vpa-1.8`, `vpa-1.6-1.8`); or `all` [default: the newest]
     #[arg(long, value_name = "RELEASES", value_parser = args::any_releases)]
     release: Option<AnyReleases>,
     /// The output format

@@ -23,6 +23,7 @@ use super::reports::{ReportArg, ReportFile, ReportFormat, folders, job_summary};
 use kube_lockstep_gate::{Gate, GateResult, Report, Scenarios, Subject, Verdict};
 use kube_lockstep_manifests::{ChangedDraft, Draft, draft_versions};
 use kube_lockstep_report::bound::Bounds;
+use kube_lockstep_report::columns::COST;
 use kube_lockstep_report::comparison::{ComparisonRow, SettingName};
 use kube_lockstep_report::html::{Compared, Comparison};
 use kube_lockstep_report::json;
@@ -65,8 +66,9 @@ pub(super) struct Args {
     /// Also read the subfolders of folders
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// The bounds that each changed autoscaler must keep, separated by commas: FIGURE<=LIMIT. Those
-    /// on figures of HPAs do not apply to a VPA, and vice versa
+    /// The bounds that each changed autoscaler must keep, separated by commas: FIGURE<=LIMIT.
+    /// Bounds on figures of HPAs do not apply to a VPA without an HPA, and bounds on figures of
+    /// VPAs do not apply to an HPA without a VPA
     #[arg(long, value_name = "BOUNDS", default_value_t = Bounds::no_worse())]
     budget: Bounds,
     #[command(flatten)]
@@ -122,6 +124,9 @@ struct Planned<'c> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
+    if args.measure.price.is_none() && args.budget.0.iter().any(|it| it.column() == COST) {
+        return Err(Failure::usage("--budget limits `cost`, which requires --price").into());
+    }
     let base = Version::find("--base", &args.base)?;
     let head = Version::find("--head", &args.head)?;
     let mut reports = Reports::open(args)?;

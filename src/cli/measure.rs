@@ -51,7 +51,7 @@ impl MeasureArgs {
         let unused = self.capacity.iter().find(|capacity| !used.contains(&capacity.metric));
         unused.map_or(Ok(()), |capacity| {
             let what = format!("--capacity: no HPA scales on {}", capacity.metric);
-            Err(Failure::usage(what).hint("name a metric of the HPA, for example cpu"))
+            Err(Failure::usage(what).hint("name a metric of an HPA, for example cpu"))
         })
     }
 

@@ -96,20 +96,21 @@ enum Command {
     Predict(predict::Args),
     /// Compare settings of an HPA or a VPA on the same load: costs, missing capacity and changes
     ///
-    /// The first row is the current HPA. Each `--set` adds a row with other values of its fields,
-    /// and each `--manifest` a row with another manifest. All rows are measured against the targets
-    /// of the first one.
+    /// The first row is the current setting. Each `--set` adds a row with other values of fields,
+    /// and each `--manifest` a row with another manifest of the HPA. All rows are measured against
+    /// the targets of the first one. With a VPA, its recommendations are applied to the pods.
     ///
-    /// Also compares several scenarios, the HPAs of several manifests, and several releases.
+    /// Also compares several scenarios, the autoscalers of several manifests, and several releases.
     Compare(compare::Args),
     /// Search for the cheapest settings of an HPA or a VPA that meet an objective
     ///
-    /// Varies the targets, limits, windows, policies and tolerances of the HPA, and predicts each
-    /// setting on the same load. Prints the best setting as a patch, the settings between which
-    /// cost and missing pods are a trade-off, and what each change contributes. With two or more
+    /// Varies the targets, limits, windows, policies and tolerances of an HPA, and the minAllowed
+    /// and maxAllowed of a VPA, and predicts each setting on the same load. Prints the best setting
+    /// as a patch, the settings between which cost and missing pods (of a VPA: pods that use more
+    /// than they request) are a trade-off, and what each change contributes. With two or more
     /// days of load, the search uses every other day, and the others check its result. The best
     /// setting is also checked in runs with different noise (`--runs`) and with other start-up
-    /// times. The upstream controller confirms it, if it can run on this machine.
+    /// times. The upstream controllers confirm it, if they can run on this machine.
     Tune(tune::Args),
     /// Search for choices with which an expectation is not met
     ///

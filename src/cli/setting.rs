@@ -244,7 +244,9 @@ impl Setting {
         }
         let at = format!("--manifest {}", self.about);
         if self.ignores_vpas {
-            notes.push(format!("{at}: its VPAs are ignored; --set changes fields of VPAs"));
+            notes.push(format!(
+                "{at}: the VPAs in this file are ignored; to change fields of a VPA, use --set"
+            ));
         }
         for hpa in known {
             let found = self.manifests_of(hpa, known);

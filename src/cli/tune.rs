@@ -60,9 +60,10 @@ pub(super) struct Args {
     /// A field of the HPA or VPA to vary, with a range or a list of values; can be repeated. For
     /// example spec.maxReplicas=10..40:5,
     /// spec.behavior.scaleDown.stabilizationWindowSeconds=0,60,300 or, if several autoscalers are
-    /// predicted together, web/spec.minReplicas=2..6. `null` removes a field. Flags of the VPA's
-    /// recommender: recommender.flags.target-cpu-percentile=0.5..0.9:0.1 [default: targets,
-    /// limits, windows, policies and tolerances; of a VPA, minAllowed and maxAllowed]
+    /// predicted together, web/spec.minReplicas=2..6 or
+    /// vpa/spec.updatePolicy.updateMode=Initial,Recreate. `null` removes a field. Flags of the VPA's recommender and updater:
+    /// recommender.flags.target-cpu-percentile=0.5..0.9:0.1 [default: for HPAs, targets, limits,
+    /// windows, policies and tolerances; for VPAs, minAllowed and maxAllowed]
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<Vary>,
     /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT [default:
@@ -97,8 +98,8 @@ pub(super) struct Args {
     /// Also write the manifests of the autoscalers, with the best setting
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Also write a page: the settings in a chart of cost and missing pods, and the timelines of
-    /// the current and the best setting
+    /// Also write a page: the settings in a chart of cost and missing pods (of a VPA: pods that
+    /// use more than they request), and the timelines of the current and the best setting
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Do not run the best setting on the upstream controller

@@ -188,7 +188,11 @@ impl GateResult {
         let unlike: Vec<&str> = self.unlike_metrics.iter().map(|name| &**name).collect();
         let applying = budget.applying_to(head);
         if applying.0.is_empty() && !budget.0.is_empty() {
-            self.not_checked.push(format!("{budget}: there are no such figures"));
+            let lacks = match head.scaling {
+                None => "a VPA without an HPA",
+                Some(_) => "an HPA without a VPA",
+            };
+            self.not_checked.push(format!("{budget}: {lacks} has no such figures"));
         }
         for bound in &applying.0 {
             if !unlike.is_empty() && OF_TARGETS.contains(&bound.column()) {

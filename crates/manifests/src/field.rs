@@ -228,9 +228,9 @@ impl FieldPath {
             return find_hpa(tree, named);
         }
         match (vpa, named) {
-            (None, _) if self.is_flag() => {
-                Err(format!("{self}: there is no VPA, which the flag is for"))
-            }
+            (None, _) if self.is_flag() => Err(format!(
+                "{self}: this is a flag of a component of the VPA, but there is no VPA"
+            )),
             (None, _) => Err("there is no VPA".to_owned()),
             _ if self.is_flag() => Ok(tree),
             (Some(_), _) if !tree["vpa"]["file"].is_null() => {
@@ -389,7 +389,10 @@ mod tests {
         only["vpa"] = Value::Null;
         let flag = "updater.flags.min-replicas";
         let error = found(flag, only).expect_err("no VPA");
-        assert_eq!(error, format!("{flag}: there is no VPA, which the flag is for"));
+        assert_eq!(
+            error,
+            format!("{flag}: this is a flag of a component of the VPA, but there is no VPA")
+        );
     }
 
     #[test]

@@ -70,8 +70,8 @@ pub struct DraftOptions {
     pub until: Option<Span>,
     /// Flags of the kube-controller-manager, for HPAs.
     pub flags: FlagValues,
-    /// True if the recommendations of VPAs are applied to the pods. Then, VPAs that change no pods
-    /// are left out beside HPAs, unless they are named.
+    /// True if the recommendations of VPAs are applied to the pods. If HPAs are predicted as well,
+    /// VPAs that change no pods are then left out, unless they are named.
     pub applies_vpas: bool,
     /// True if the draft contains examples in place of missing values, to be edited.
     pub examples: bool,

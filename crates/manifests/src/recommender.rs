@@ -214,7 +214,10 @@ pub(crate) fn leave_out_idle(
         return Vec::new();
     }
     let idle = alone.extract_if(.., |vpa| !vpa.changes_pods());
-    idle.map(|vpa| format!("VPA {} with updateMode Off", vpa.full_name())).collect()
+    let named = |name: HpaName| {
+        format!("VPA {name} with updateMode Off (to measure it, pass --vpa {name})")
+    };
+    idle.map(|vpa| named(vpa.full_name())).collect()
 }
 
 /// The note on an HPA that is predicted without a VPA that changes its pods.
@@ -241,8 +244,8 @@ pub(super) fn hpa_left_out(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> 
 /// The note on a VPA without an HPA.
 fn keeps_requests(vpa: &ValidVpa) -> Option<String> {
     vpa.changes_pods().then(|| {
-        "the pods keep their requests: for a VPA alone, only `compare`, `tune` and `gate` predict \
-         the updater and the admission controller"
+        "the pods keep their requests: for a VPA without an HPA, only `compare`, `tune` \
+         and `gate` predict the updater and the admission controller"
             .to_owned()
     })
 }

@@ -36,9 +36,10 @@ pub(super) fn check_kinds(
     }
     let what = format!("there is no {kinds} in {}", names.join(", "));
     let hint = match (supports_vpas, objects.vpas.first()) {
-        (false, Some(_)) => {
-            Some("VPAs are not supported here; `kube-lockstep predict` supports them")
-        }
+        (false, Some(_)) => Some(
+            "VPAs are not supported here; `kube-lockstep predict`, `compare`, `tune` and `gate` \
+             support them",
+        ),
         _ => None,
     };
     let hint = hint.map(Hint::from).or_else(|| kinds_hint(objects).map(Hint::from));

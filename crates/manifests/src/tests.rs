@@ -740,9 +740,9 @@ fn the_policy_of_a_vpa_decides_which_loads_are_required() {
     assert_eq!(flags, ["--load cpu/app=300m", "--load memory/app=200Mi"]);
 }
 
-const THE_PODS_KEEP_THEIR_REQUESTS: &str = "the pods keep their requests: for a VPA alone, only \
-                                            `compare`, `tune` and `gate` predict the updater and \
-                                            the admission controller";
+const THE_PODS_KEEP_THEIR_REQUESTS: &str = "the pods keep their requests: for a VPA without an \
+                                            HPA, only `compare`, `tune` and `gate` predict the \
+                                            updater and the admission controller";
 
 #[test]
 fn an_hpa_on_the_requests_that_a_vpa_changes_gives_a_note() {

@@ -252,6 +252,16 @@ impl Draft {
     fn changed_in_target(&self, difference: Difference<'_>) -> ChangedField {
         let Difference { path, base, head } = difference;
         let (base, head) = (base.cloned(), head.cloned());
+        if path == "vpa" {
+            // The whole VPA is added or removed.
+            let vpa = self.vpa.as_ref();
+            let name = vpa.map_or_else(|| self.target.to_string(), |it| it.vpa.name.to_string());
+            let name_of = |vpa: Option<Value>| vpa.map(|vpa| vpa["metadata"]["name"].clone());
+            let place = vpa.and_then(|vpa| vpa.object.place_of("metadata.name"));
+            let path = "metadata.name".to_owned();
+            let (object, base, head) = (format!("VPA {name}"), name_of(base), name_of(head));
+            return ChangedField { object, path, base, head, place };
+        }
         if let Some(path) = path.strip_prefix("vpa.") {
             let place =
                 |vpa: &ValidVpa| vpa.object.place_of(&path.replace('[', ".").replace(']', ""));

@@ -31,7 +31,7 @@ impl Bound {
         self.column.name
     }
 
-    /// Returns true if the figure applies: to an HPA, to a VPA, or to prices.
+    /// Returns true if the figures contain that of the bound.
     #[must_use]
     pub fn applies_to(&self, figures: &Figures) -> bool {
         self.column.applies(figures)
@@ -147,8 +147,8 @@ pub(crate) fn number(text: &str) -> Option<f64> {
 pub struct Bounds(pub Vec<Bound>);
 
 impl Bounds {
-    /// No missing pods, no time above the target, no usage above the requests and no OOM kills more
-    /// than the base has.
+    /// No more missing pods, time above the target, usage above the requests and OOM kills than the
+    /// base has.
     #[must_use]
     pub fn no_worse() -> Bounds {
         let columns = ["missing", "above", "cpu-short", "memory-short", "oom-kills"];

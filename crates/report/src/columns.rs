@@ -64,7 +64,7 @@ impl Column {
         (self.figure)(figures).unwrap_or_default()
     }
 
-    /// Returns true if the figure applies: to an HPA, to a VPA, or to prices.
+    /// Returns true if the figures contain this one: some require an HPA, a VPA or prices.
     #[must_use]
     pub fn applies(&self, figures: &Figures) -> bool {
         (self.figure)(figures).is_some()
@@ -81,9 +81,13 @@ impl Column {
         self.unit.text(figure, 0)
     }
 
-    /// The difference between two figures as text: `+5.3%`, `-2m`, `+3`. Empty: they are equal.
+    /// The difference between two figures as text: `+5.3%`, `-2m`, `+3`. Empty: they are equal, or
+    /// only one of them exists.
     #[must_use]
     pub fn difference_text(&self, base: &Figures, head: &Figures) -> String {
+        if !self.applies(base) || !self.applies(head) {
+            return String::new();
+        }
         let (from, to) = (self.figure(base), self.figure(head));
         let difference = to - from;
         if self.text(base) == self.text(head) {
@@ -166,7 +170,7 @@ pub const COLUMNS: [Column; 11] = columns![
     "pod-hours" PodHours |it| Some(it.pod_hours),
         "the number of replicas, added up over time: the cost of the workload";
     COST Money |it| it.cost,
-        "the price of these pod-hours, or of the requests that a VPA sets, with --price";
+        "with --price, the price of these pod-hours; with a VPA, by the requests at each time";
     "missing" PodHours |it| Some(it.scaling?.missing_pod_hours),
         "pod-hours by which the ready pods are fewer than the load needs to be at the targets of \
          the first setting, or at --capacity";
@@ -217,19 +221,20 @@ pub(super) const REQUESTS: [Column; 10] = columns![
     "cpu-requested" CoreHours |it| Some(it.requests?.cpu.requested),
         "the CPU requests of all pods, added up over time, in core-hours";
     "cpu-unused" CoreHours |it| Some(it.requests?.cpu.unused),
-        "the part of them that containers do not use";
+        "the part of the containers' CPU requests that they do not use";
     "cpu-short" CoreHours |it| Some(it.requests?.cpu.short),
         "the CPU usage of containers above their requests, in core-hours";
     "memory-requested" GibHours |it| Some(it.requests?.memory.requested),
         "the memory requests of all pods, added up over time, in GiB-hours";
     "memory-unused" GibHours |it| Some(it.requests?.memory.unused),
-        "the part of them that containers do not use";
+        "the part of the containers' memory requests that they do not use";
     "memory-short" GibHours |it| Some(it.requests?.memory.short),
         "the memory usage of containers above their requests, in GiB-hours";
     "short" PodHours |it| Some(it.requests?.short_pod_hours),
         "pod-hours during which a container uses more CPU or memory than it requests";
     "oom-kills" Count |it| Some(it.requests?.oom_kills as f64),
-        "how often the memory usage of a container rises above its limit";
+        "how often the memory usage of a container rises above its limit, and the `oomKill` events \
+         of the scenario";
     "evictions" Count |it| Some(it.requests?.evictions as f64),
         "how many pods the updater evicts";
     "resizes" Count |it| Some(it.requests?.resizes as f64),

@@ -95,7 +95,7 @@ pub struct ComparisonRow {
     /// The name of the setting.
     #[serde(flatten)]
     pub setting: SettingName,
-    /// The namespace of the HPA.
+    /// The namespace of the autoscalers.
     pub namespace: String,
     /// The name of the HPA, of the first one if the scenario has several.
     #[serde(skip_serializing_if = "Option::is_none")]

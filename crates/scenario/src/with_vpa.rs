@@ -60,17 +60,7 @@ impl WithVpa {
 
     /// Notes on what the simulation of the updater and the admission controller assumes.
     pub(crate) fn notes(&self, kind: &str) -> Vec<Diagnostic> {
-        let mut notes = Vec::new();
-        let changes_pods = self.recommender.vpas.iter().any(|vpa| vpa.mode() != UpdateMode::Off);
-        if self.release < VpaRelease::OLDEST_UPDATER && changes_pods {
-            let what = format!(
-                "the updater and the admission controller are simulated as in {} and later, and \
-                 are not compared with those of {}",
-                VpaRelease::OLDEST_UPDATER,
-                self.release
-            );
-            notes.push(Diagnostic::new(what));
-        }
+        let mut notes = Vec::from_iter(self.note_on_release().map(Diagnostic::new));
         if kind == "StatefulSet" {
             let what = "in this simulation, replacement pods of a StatefulSet get new names, so \
                         the recommender treats them as different pods; in a cluster, they keep \
@@ -80,6 +70,20 @@ impl WithVpa {
         notes
     }
 
+    /// A note if the updater and the admission controller of the release are not those that are
+    /// simulated.
+    fn note_on_release(&self) -> Option<String> {
+        let changes_pods = self.recommender.vpas.iter().any(|vpa| vpa.mode() != UpdateMode::Off);
+        (self.release < VpaRelease::OLDEST_UPDATER && changes_pods).then(|| {
+            format!(
+                "the updater and the admission controller are simulated as in {} and later, and \
+                 are not compared with those of {}",
+                VpaRelease::OLDEST_UPDATER,
+                self.release
+            )
+        })
+    }
+
     /// A note if the VPA never changes the pods of a workload with this number of replicas.
     fn note_without_changes(&self, replicas: i32) -> Option<String> {
         let vpa = self.recommender.vpas.first()?;
@@ -87,21 +91,20 @@ impl WithVpa {
         let least = policy.and_then(|policy| policy.min_replicas);
         let least = least.unwrap_or(self.updater.min_replicas);
         match vpa.mode() {
-            UpdateMode::Off => Some("Off"),
-            UpdateMode::Initial => Some("Initial"),
-            _ => None,
-        }
-        .map(|mode| {
-            format!("with updateMode {mode}, the VPA does not change the requests of running pods")
-        })
-        .or_else(|| {
-            (replicas < least).then(|| {
+            UpdateMode::Off => Some(
+                "with updateMode Off, the VPA only recommends requests and changes no pods".into(),
+            ),
+            UpdateMode::Initial => {
+                Some("with updateMode Initial, the VPA sets the requests of new pods only".into())
+            }
+            _ => (replicas < least).then(|| {
                 format!(
-                    "the updater changes no pods: there are fewer than {least}, the minimum that \
-                     `minReplicas` of the VPA or the flag `min-replicas` sets"
+                    "the updater changes no pods: the workload has fewer than {least} replicas, \
+                     the minimum that `minReplicas` of the VPA or the updater's flag \
+                     `min-replicas` sets"
                 )
-            })
-        })
+            }),
+        }
     }
 }
 
@@ -144,7 +147,10 @@ impl Scenario {
     #[must_use]
     pub fn with_vpa_release(&self, release: VpaRelease) -> Scenario {
         let with_release = |vpa: &Arc<WithVpa>| Arc::new(WithVpa { release, ..(**vpa).clone() });
-        Scenario { vpa: self.vpa.as_ref().map(with_release), ..self.clone() }
+        let vpa = self.vpa.as_ref().map(with_release);
+        let note = vpa.as_ref().and_then(|vpa| vpa.note_on_release()).map(Diagnostic::from);
+        let notes = self.notes.iter().cloned().chain(note).collect();
+        Scenario { vpa, notes, ..self.clone() }
     }
 }
 

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_by_default_is_varied() {
+    fn the_default_target_is_varied() {
         let first = |version: &str, spec: Value| {
             let hpa = json!({ "apiVersion": version, "spec": spec });
             let axes = default_axes(&hpa, ALONE, NEEDED);

@@ -322,7 +322,7 @@ fn short_names<'c>(changes: impl Iterator<Item = &'c Change>) -> Vec<String> {
     names.into_iter().find(is_unique).unwrap_or(paths)
 }
 
-/// The autoscaler of a search.
+/// The scenario of a search, and its release.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'s> {
     /// The scenario.

@@ -215,7 +215,8 @@ impl Tune {
         Ok(Arc::new(varied))
     }
 
-    /// The figure to minimize: `cost` is the price of the pod-hours if there is one.
+    /// The figure to minimize. By default, `cost` if there are prices, otherwise `pod-hours`; with
+    /// a VPA, prices or a figure are required.
     fn minimized(&self) -> Result<Column, String> {
         let without_price = |name: &str| name == COST && self.price.is_none();
         let bounds = self.objective.iter().flat_map(|objective| &objective.0);
@@ -226,16 +227,16 @@ impl Tune {
             Some(column) if !without_price(column.name()) => Ok(column),
             None if self.price.is_some() => COST.parse(),
             _ if self.scenario.vpa.is_some() => {
-                Err("a VPA sets CPU and memory, so that the cost requires prices, for example \
-                     --price cpu=0.03,memory=0.004; or name a figure with --minimize, for example \
-                     memory-requested"
+                Err("with a VPA, the cost requires prices, for example --price \
+                     cpu=0.03,memory=0.004; or name another figure to minimize, for example \
+                     --minimize memory-requested"
                     .to_owned())
             }
             _ => "pod-hours".parse(),
         }
     }
 
-    /// The figures that the search trades off: the minimized one, and that of the risk.
+    /// The figure that the search trades off against the minimized one.
     fn risk(&self, minimized: Column) -> Result<Column, String> {
         let name = match (self.scenario.hpas.is_empty(), minimized.name()) {
             (false, "missing") => "pod-hours",

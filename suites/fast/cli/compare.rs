@@ -617,8 +617,4 @@ fn settings_of_a_vpa_can_change_policies_flags_and_releases() {
         let error = stderr(&kube_lockstep(&command).args(arguments).assert().code(2));
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    // A default that contradicts the manifest is not an error of the user.
-    let tune = ["tune", VPA[1], VPA[2], "--load=cpu=2", "--load=memory=100Mi", "--until=1h"];
-    let more = ["--price=cpu=1,memory=1", "--settings=12", "--no-confirm"];
-    kube_lockstep(&tune).args(more).assert().code(0);
 }

@@ -295,5 +295,8 @@ fn a_change_of_a_vpa_is_measured_by_its_requests() {
         assert_eq!(lines[0]["head"][name], rows[1][name], "{name}");
     }
     let other = stdout(&gate(&["--budget=missing<=0"]).assert().code(0));
-    assert!(other.contains("not checked: missing<=0: there are no such figures"), "{other}");
+    assert!(
+        other.contains("not checked: missing<=0: a VPA without an HPA has no such figures"),
+        "{other}"
+    );
 }

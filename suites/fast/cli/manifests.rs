@@ -275,7 +275,7 @@ fn a_vpa_and_usage_are_enough_for_a_prediction() {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("the pods keep their requests: for a VPA alone,"), "{shown}");
+    assert!(words.contains("the pods keep their requests: for a VPA without an HPA,"), "{shown}");
     let page = fs::read_to_string(&page).expect("the page can be read");
     assert!(page.contains("bounds 586m to 660m"), "no caption");
     let csv = fs::read_to_string(&csv).expect("the file can be read");

@@ -81,7 +81,7 @@ fn mistakes_are_explained() {
         assert!(error.contains(message), "{arguments:?}: {error}");
     }
     let error = stderr(&kube_lockstep(&VPA[..7]).assert().code(2)).replace("\n  ", " ");
-    assert!(error.contains("so that the cost requires prices"), "{error}");
+    assert!(error.contains("the cost requires prices"), "{error}");
     let vary = ["--vary", "spec.updatePolicy.updateMod=\"Off\""];
     let error = stderr(&kube_lockstep(&VPA).args(vary).assert().code(2));
     assert!(error.contains("unknown field \"spec.updatePolicy.updateMod\""), "{error}");
@@ -154,4 +154,13 @@ fn prices_and_capacities_are_those_of_compare() {
             .code(0),
     );
     assert!(shown.starts_with("setting  pod-hours    cost  missing"), "{shown}");
+}
+
+#[test]
+fn a_default_that_contradicts_the_manifest_is_not_an_error() {
+    let tune = ["tune", VPA[1], VPA[2], "--load=cpu=2", "--load=memory=100Mi", "--until=1h"];
+    let more = ["--price=cpu=1,memory=1", "--settings=12", "--no-confirm"];
+    let shown = stdout(&kube_lockstep(&tune).args(more).assert().code(0));
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("invalid: the VPA's admission webhook rejects this VPA"), "{shown}");
 }

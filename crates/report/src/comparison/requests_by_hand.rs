@@ -12,7 +12,7 @@ use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario::{AnyScenario, Scenario, parse_any};
 use kube_lockstep_sim::run::{FreeRun, PodChangeKind, free_run};
 
-/// Two pods that use more than they request. Recommendations are evicted into effect after a
+/// Two pods that use more than they request. The updater applies recommendations after a
 /// minute.
 const VPA: &str = "
 apiVersion: kube-lockstep.dev/v1alpha1

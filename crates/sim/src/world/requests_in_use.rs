@@ -126,7 +126,7 @@ impl<'a> RequestsInUse<'a> {
         self.pods.insert(change.ordinal, UsedPod { holds, serves, class, above_limit });
     }
 
-    /// A pod begins or ends to serve the load.
+    /// A pod begins or stops serving the load.
     pub fn serve(&mut self, change: ServingChange) {
         let ServingChange { at, ordinal, serves } = change;
         self.backlogs.advance(at, self.serving);
