@@ -61,9 +61,10 @@ pub(super) struct Args {
     /// example spec.maxReplicas=10..40:5,
     /// spec.behavior.scaleDown.stabilizationWindowSeconds=0,60,300 or, if several autoscalers are
     /// predicted together, web/spec.minReplicas=2..6 or
-    /// vpa/spec.updatePolicy.updateMode=Initial,Recreate. `null` removes a field. Flags of the VPA's recommender and updater:
-    /// recommender.flags.target-cpu-percentile=0.5..0.9:0.1 [default: for HPAs, targets, limits,
-    /// windows, policies and tolerances; for VPAs, minAllowed and maxAllowed]
+    /// vpa/spec.updatePolicy.updateMode=Initial,Recreate. `null` removes a field. Flags of the
+    /// VPA's recommender and updater: recommender.flags.target-cpu-percentile=0.5..0.9:0.1
+    /// [default: for HPAs, targets, limits, windows, policies and tolerances; for VPAs, minAllowed
+    /// and maxAllowed]
     #[arg(long, value_name = "PATH=VALUES")]
     vary: Vec<Vary>,
     /// The bounds that a setting must meet, separated by commas: FIGURE<=LIMIT [default:

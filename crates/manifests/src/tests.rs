@@ -899,7 +899,7 @@ fn autoscalers_are_selected_by_kind_and_name() {
     assert_eq!(found.ignored, ["VerticalPodAutoscaler web-vpa"]);
     let error = error(&[VPA, DEPLOYMENT], &options);
     assert!(error.contains("there is no HorizontalPodAutoscaler in web.yaml"), "{error}");
-    assert!(error.contains("`kube-lockstep predict` supports them"), "{error}");
+    assert!(error.contains("`tune` and `gate` support them"), "{error}");
 }
 
 #[test]
