@@ -345,6 +345,8 @@ mod tests {
         Twice,
         OneReplicaMore,
         OtherMessage,
+        /// A condition whose status stays the same gets the time of the reconcile.
+        NewTransitionTime,
         OtherReads,
         /// A reconcile writes the status that the previous reconcile should have written.
         LateStatus,
@@ -368,7 +370,11 @@ mod tests {
         }
 
         fn with(timeline: &str) -> Bench {
-            let scenario = scenario(&format!("{WEB}{timeline}\n"));
+            Bench::of(&format!("{WEB}{timeline}\n"))
+        }
+
+        fn of(text: &str) -> Bench {
+            let scenario = scenario(text);
             let precision = Precision { uncertainty: Span::from_millis(4), custom: false };
             let mut checker = Checker::new(&scenario, Rules::of(RELEASE), precision);
             let mut world = World::new(&scenario);
@@ -470,6 +476,11 @@ mod tests {
                     let status = &mut write.expect("a status").status;
                     status.conditions[0].message = "the pods are fine".into();
                 }
+                Planted::NewTransitionTime => {
+                    let status = &mut write.expect("a status").status;
+                    assert_eq!(status.conditions[0].last_transition_time, Time::ZERO);
+                    status.conditions[0].last_transition_time = at.truncate_to_second();
+                }
                 Planted::OtherReads => {
                     let last = seen.reads().last().cloned();
                     seen.retain(|action| Some(action) != last.as_ref());
@@ -506,6 +517,7 @@ mod tests {
             (Planted::Twice, "extra"),
             (Planted::OneReplicaMore, "differs"),
             (Planted::OtherMessage, "differs"),
+            (Planted::NewTransitionTime, "differs"),
             (Planted::OtherReads, "differs"),
             (Planted::LateStatus, "differs"),
             (Planted::StaleCache, "differs"),
@@ -575,6 +587,64 @@ mod tests {
         bench.checker.edit(&edit, due - Span::from_millis(60), due - Span::from_millis(50));
         let seen = bench.reconcile(due);
         assert_eq!(bench.observe(seen.clone(), due, Span::ZERO), "no verdict");
+    }
+
+    /// The hypotheses without an edit observe later changes of the cluster, too.
+    #[test]
+    fn a_change_after_an_edit_may_be_observed_without_the_edit() {
+        let mut bench = Bench::new();
+        let first = bench.reconcile(Time::ZERO);
+        assert_eq!(bench.observe(first, Time::ZERO, Span::ZERO), "agrees");
+        let due = bench.checker.next_reconcile().expect("a reconcile");
+        let patch = serde_json::json!({ "spec": { "maxReplicas": 3 } });
+        let edit = Change::PatchHpa { name: "web".into(), patch };
+        bench.checker.edit(&edit, due - Span::from_millis(60), due - Span::from_millis(50));
+        bench.change(Time::from_secs(40), true);
+        let seen = bench.reconcile(due);
+        assert_eq!(bench.observe(seen, due, Span::ZERO), "no verdict");
+    }
+
+    /// A reconcile that was observed in part, and then as a whole, has been observed once: its
+    /// delay permits the next one to be early once.
+    #[test]
+    fn a_reopened_reconcile_moves_the_window_once() {
+        let mut bench = Bench::with("");
+        let first = bench.reconcile(Time::ZERO);
+        assert_eq!(bench.observe(first, Time::ZERO, Span::ZERO), "agrees");
+        let due = bench.checker.next_reconcile().expect("a reconcile");
+        let began = due + Span::from_millis(500);
+        let seen = bench.reconcile(began);
+        assert_eq!(seen.actions().find(|action| action.is_write()), None);
+        assert_eq!(bench.observe(seen.clone(), began, Span::ZERO), "agrees");
+        let early = |bench: &Bench| {
+            let window = bench.checker.window;
+            let at = Time::from_secs(100);
+            let is_early = |millis: &i64| window.is_too_early(at - Span::from_millis(*millis), at);
+            (0..5000).find(is_early)
+        };
+        let once = early(&bench);
+        assert!(bench.checker.reopen(began + Span::from_millis(20), |_| Span::ZERO));
+        assert_eq!(bench.checker.next_reconcile(), Some(due));
+        assert_eq!(bench.observe(seen, began, Span::ZERO), "agrees");
+        assert_eq!(early(&bench), once);
+        assert_eq!(bench.checker.ambiguous_ticks, 1);
+    }
+
+    /// At the second reconcile, the recommendation of the first one is still in the window; 600 ms
+    /// later, it is not, and the target is scaled down.
+    #[test]
+    fn a_delayed_reconcile_may_have_the_requests_of_a_later_time() {
+        let load = "{steps: [{at: 0s, value: 500m}, {at: 10s, value: 100m}]}";
+        let flag = "horizontal-pod-autoscaler-downscale-stabilization: 15500ms";
+        let text = WEB.replace("perPod: 500m", &format!("perPod: {load}"));
+        let mut bench = Bench::of(&format!("{text}controller: {{flags: {{{flag}}}}}\n"));
+        let first = bench.reconcile(Time::ZERO);
+        assert_eq!(bench.observe(first, Time::ZERO, Span::ZERO), "agrees");
+        bench.change(Time::from_secs(10), true);
+        let due = bench.checker.next_reconcile().expect("a reconcile");
+        let writes = |it: &Observation| it.actions().filter(|action| action.is_write()).count();
+        let possible: Vec<usize> = bench.checker.possible_requests(due, None, writes).collect();
+        assert_eq!(possible, [1, 2, 1, 2, 1, 2]);
     }
 
     #[test]

@@ -282,3 +282,56 @@ impl Hypotheses {
         each.any(|(it, at)| it.predict(at, filter).is_some_and(|it| it.agrees))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube_autoscaler_models::observation::ControllerAction;
+    use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_scenario::testing::{WEB, scenario};
+    use kube_lockstep_sim::world::World;
+
+    /// The replicas that a reconcile reads.
+    fn read(observation: &Observation) -> Option<i32> {
+        observation.reads().find_map(|read| match read {
+            ControllerAction::GetScale { answer: Ok(found), .. } => Some(found.replicas),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn a_hypothesis_that_is_ruled_out_is_replaced() {
+        let scenario = scenario(&format!("{WEB}timeline: [{{at: 10s, scale: 5}}]\n"));
+        let mut world = World::new(&scenario);
+        let mut hypotheses = Hypotheses::new(&scenario, Rules::of(Release::NEWEST));
+        hypotheses.apply_all(&world.advance(Time::ZERO), Time::ZERO);
+        hypotheses.apply_all(&world.api_events(Time::ZERO), Time::ZERO);
+        let mut seen = hypotheses.predict(Time::ZERO, None).expect("a reconcile").observation;
+        seen.took = Span::ZERO;
+        // Only one hypothesis has other replicas than those that the reconcile read.
+        let changes = world.advance(Time::from_secs(10));
+        for change in &changes {
+            hypotheses.0[1].simulation.apply(change, Time::ZERO);
+        }
+        let (at, scope) = (Time::ZERO, Scope { events: false, errors: false, ..Scope::ALL });
+        let reconcile = Reconcile {
+            due: at,
+            began: at,
+            ended: at,
+            seen,
+            scope,
+            pods: Vec::new(),
+            stall: Span::ZERO,
+            settled: at,
+            during: None,
+        };
+        let readings = ClockReadings::new(&reconcile, Span::ZERO, Span::ZERO);
+        let filter =
+            Filter { reconcile: &reconcile, scope, readings, slack: Span::ZERO, custom: false };
+        let Ok(supported) = hypotheses.filter(&filter) else { panic!("two hypotheses agree") };
+        assert!(supported.ambiguous);
+        let next = supported.hypotheses.predict_each([Time::from_secs(15); 2], None);
+        let replicas: Vec<_> = next.map(|decision| read(&decision.observation)).collect();
+        assert_eq!(replicas, [Some(2); 6]);
+    }
+}
