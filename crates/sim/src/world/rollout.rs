@@ -274,4 +274,14 @@ mod tests {
         rollout.scale(0);
         assert_eq!(replicas(&rollout), [0, 0]);
     }
+
+    /// The parts are relative to the replicas and the surge before the change: 8 and 5 of 10 + 3
+    /// become 15 and 10 of 20 + 5.
+    #[test]
+    fn the_surge_before_a_change_decides_its_distribution() {
+        let mut rollout = rollout(10, Share::Percent(25), Share::Percent(25));
+        assert_eq!(run_steps(&mut rollout, [10, 0]), [8, 5]);
+        rollout.scale(20);
+        assert_eq!(replicas(&rollout), [15, 10]);
+    }
 }

@@ -206,6 +206,28 @@ fn stale_samples_keep_their_values_and_timestamps() {
 }
 
 #[test]
+fn a_stale_sample_has_the_age_of_the_samples_of_its_pod() {
+    let mut run = Run::new(&scenario(2, |s| {
+        let values = [(0, "100m"), (10, "200m"), (30, "300m")];
+        s.metrics.resources = vec![cpu(UsageSource::PerPod(steps(&values)))];
+        s.workload.pods = vec![PodsOfWorkload {
+            pods: pods(0, 0),
+            age: None,
+            startup: None,
+            sample_lag: Some(secs(20)),
+        }];
+        s.schedule(22, Some(40), Action::MetricsStale(PodSet::All));
+    }));
+    run.at(15);
+    for second in [30, 61] {
+        let samples = ["web-0 2s app=cpu:100m", "web-1 22s app=cpu:200m"];
+        assert_eq!(run.samples(second), samples, "t={second}");
+    }
+    let samples = ["web-0 42s app=cpu:300m", "web-1 1m2s app=cpu:300m"];
+    assert_eq!(run.samples(62), samples);
+}
+
+#[test]
 fn a_stale_sample_outlives_its_pod() {
     let mut run = Run::new(&scenario(2, |s| {
         s.schedule(5, Some(40), Action::MetricsStale(pods(0, 0)));

@@ -22,9 +22,9 @@ use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{
     Action, Autoscaler, ContainerOfPods, Empty, Entries, Exception, MetricError, MetricOfPods,
-    Metrics, Observed, PodRules, PodSet, Point, ReleaseRange, ResourceOfPods, ResourceUsage,
-    Sampling, ScaleDownOrder, Scenario, Signal, Startup, TargetDeletion, Termination,
-    TimelineEvent, UsageSource, Workload,
+    Metrics, Observed, PodRules, PodSet, PodsOfWorkload, Point, ReleaseRange, ResourceOfPods,
+    ResourceUsage, Sampling, ScaleDownOrder, Scenario, Signal, Startup, TargetDeletion,
+    Termination, TimelineEvent, UsageSource, Workload,
 };
 
 fn q(text: &str) -> Quantity {
