@@ -3,4 +3,5 @@
 mod containers;
 mod histograms;
 mod numbers;
+mod observed_ooms;
 mod runs;
