@@ -58,7 +58,8 @@ pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> 
     let others = drafts.list.iter().skip(1).map(|draft| format!("{} {}", draft.kind, draft.name));
     let others: Vec<String> = others.collect();
     let missing: Vec<&str> = first.missing.iter().map(|missing| missing.what.as_str()).collect();
-    let notes: Vec<&str> = first.notes.iter().map(|note| note.what.as_str()).collect();
+    let notes = first.notes_on_recommender.iter().chain(&first.notes);
+    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
     Ok(json!({
         "text": first.to_yaml(),
         "notes": notes,
