@@ -69,7 +69,7 @@ fn note_paths(manifests: &ManifestArgs) {
 /// The assumptions of a draft, and its examples, as comments.
 fn comments(draft: &Draft) -> String {
     let mut text = String::new();
-    for note in draft.manifest_notes.iter().chain(&draft.notes) {
+    for note in draft.manifest_notes.iter().chain(&draft.notes_on_recommender).chain(&draft.notes) {
         text.push_str(&format!("# Note: {note}\n"));
     }
     for missing in &draft.missing {
