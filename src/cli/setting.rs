@@ -34,16 +34,27 @@ impl Names {
 
     /// The kind of the autoscaler that has a field.
     pub(super) fn kind_of(&self, path: &FieldPath) -> AutoscalerKind {
-        let names: Vec<&str> = self.hpas.iter().map(|hpa| &*hpa.name).collect();
-        let is_named = |vpa: &&HpaName| path.name.as_ref().is_none_or(|it| *it == vpa.name);
-        let vpa = self.vpas.iter().find(is_named).or(self.vpas.first());
-        path.kind_among(&names, vpa.map(|vpa| &*vpa.name))
+        path.kind_among(&self.hpa_names(), self.vpa_for(path))
+    }
+
+    /// Returns true if a field is one of the autoscaler with this kind and name.
+    fn has(&self, path: &FieldPath, kind: AutoscalerKind, name: &HpaName) -> bool {
+        path.is_of(kind, &name.name, &self.hpa_names(), self.vpa_for(path))
     }
 
     /// Returns true if a field is one of these autoscalers. `known` has all predicted ones.
     pub(super) fn have(&self, path: &FieldPath, known: &Names) -> bool {
-        let kind = known.kind_of(path);
-        self.all().any(|(own, name)| own == kind && path.is_for(kind, &name.name))
+        self.all().any(|(kind, name)| known.has(path, kind, name))
+    }
+
+    fn hpa_names(&self) -> Vec<&str> {
+        self.hpas.iter().map(|hpa| &*hpa.name).collect()
+    }
+
+    /// The VPA that a path names, or the first one.
+    fn vpa_for(&self, path: &FieldPath) -> Option<&str> {
+        let is_named = |vpa: &&HpaName| path.name.as_ref().is_none_or(|it| *it == vpa.name);
+        self.vpas.iter().find(is_named).or(self.vpas.first()).map(|vpa| &*vpa.name)
     }
 
     /// The names for a hint: `the HPAs are web, api`.
@@ -176,9 +187,9 @@ impl Setting {
         known: &Names,
     ) -> Vec<(AutoscalerKind, &'h HpaName)> {
         let is_changed = |(kind, name): &(AutoscalerKind, &HpaName)| match &self.change {
-            SettingChange::Fields(fields) => fields.iter().any(|field| {
-                known.kind_of(&field.path) == *kind && field.path.is_for(*kind, &name.name)
-            }),
+            SettingChange::Fields(fields) => {
+                fields.iter().any(|field| known.has(&field.path, *kind, name))
+            }
             SettingChange::Manifest(_) => {
                 *kind == AutoscalerKind::Hpa && !self.manifests_of(name, &known.hpas).is_empty()
             }

@@ -98,15 +98,6 @@ impl FieldPath {
         self.parts.first().is_some_and(|first| first != "spec")
     }
 
-    /// Returns true if the path can be that of an autoscaler with this kind and name.
-    #[must_use]
-    pub fn is_for(&self, kind: AutoscalerKind, name: &str) -> bool {
-        let own_kind = if self.is_flag() { Some(AutoscalerKind::Vpa) } else { self.kind };
-        let has_kind_as_name = self.name.is_none() && self.kind.is_some_and(|it| it.word() == name);
-        own_kind.is_none_or(|own| own == kind) && self.name.as_deref().is_none_or(|own| own == name)
-            || has_kind_as_name && kind == AutoscalerKind::Hpa
-    }
-
     /// Adds a policy for each container to a VPA without policies, if the field is one of a policy.
     pub fn add_policies(&self, vpa: &mut Value, containers: &[Arc<str>]) {
         if !self.is_of_policy() || !vpa["metadata"]["name"].is_string() {
@@ -202,16 +193,39 @@ impl FieldPath {
     /// VPA; otherwise, that of the named autoscaler, or an HPA.
     #[must_use]
     pub fn kind_among(&self, hpas: &[&str], vpa: Option<&str>) -> AutoscalerKind {
-        let is_of_vpa = match (self.kind, self.name.as_deref()) {
+        self.owner_among(hpas, vpa).0
+    }
+
+    /// Returns true if the field is one of the autoscaler with this kind and name, of these HPAs and
+    /// this VPA.
+    #[must_use]
+    pub fn is_of(
+        &self,
+        kind: AutoscalerKind,
+        name: &str,
+        hpas: &[&str],
+        vpa: Option<&str>,
+    ) -> bool {
+        let (own_kind, own_name) = self.owner_among(hpas, vpa);
+        let has_field = !self.is_flag() || kind == AutoscalerKind::Vpa;
+        has_field && own_kind == kind && own_name.is_none_or(|own| own == name)
+    }
+
+    /// The kind of the autoscaler that has the field, and its name if the path has one.
+    fn owner_among(&self, hpas: &[&str], vpa: Option<&str>) -> (AutoscalerKind, Option<&str>) {
+        let name = self.name.as_deref();
+        let is_of_vpa = match (self.kind, name) {
             // `vpa/spec.maxReplicas` of an HPA with the name `vpa`.
-            (Some(kind), None) if hpas.contains(&kind.word()) => false,
-            (Some(kind), _) => return kind,
+            (Some(kind), None) if hpas.contains(&kind.word()) => {
+                return (AutoscalerKind::Hpa, Some(kind.word()));
+            }
+            (Some(kind), _) => return (kind, name),
             (None, _) if self.is_flag() => true,
             (None, _) if hpas.is_empty() => vpa.is_some(),
             (None, None) => false,
             (None, Some(name)) => vpa == Some(name) && !hpas.contains(&name),
         };
-        if is_of_vpa { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }
+        (if is_of_vpa { AutoscalerKind::Vpa } else { AutoscalerKind::Hpa }, name)
     }
 
     /// The object that has the field, among the fields of a scenario: an HPA, the VPA, or of a flag
@@ -222,9 +236,8 @@ impl FieldPath {
     pub fn find<'t>(&self, tree: &'t mut Value) -> Result<&'t mut Value, String> {
         let vpa = Some(name_of(&tree["vpa"])).filter(|_| !tree["vpa"].is_null());
         let names: Vec<&str> = hpas(tree).iter().map(name_of).collect();
-        let has_kind_as_name = self.kind.filter(|kind| names.contains(&kind.word()));
-        let named = self.name.as_deref().or(has_kind_as_name.map(AutoscalerKind::word));
-        if self.kind_among(&names, vpa) == AutoscalerKind::Hpa {
+        let (kind, named) = self.owner_among(&names, vpa);
+        if kind == AutoscalerKind::Hpa {
             return find_hpa(tree, named);
         }
         match (vpa, named) {

@@ -266,9 +266,7 @@ impl Tune {
         let names: Vec<&str> = hpas.iter().map(|hpa| &*hpa.name).collect();
         let vpa = self.scenario.vpa_name().map(|name| &**name);
         let given = |kind: AutoscalerKind, name: &str| -> Vec<Vary> {
-            let own = self.vary.iter().filter(|Vary { path, .. }| {
-                path.kind_among(&names, vpa) == kind && path.is_for(kind, name)
-            });
+            let own = self.vary.iter().filter(|vary| vary.path.is_of(kind, name, &names, vpa));
             own.cloned().collect()
         };
         let mut axes = Vec::new();
