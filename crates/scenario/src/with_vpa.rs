@@ -137,6 +137,12 @@ impl VpaScenario {
 }
 
 impl Scenario {
+    /// The names of the containers of the pods.
+    #[must_use]
+    pub fn container_names(&self) -> Vec<Arc<str>> {
+        self.workload.spec.containers.iter().map(|it| it.name.clone()).collect()
+    }
+
     /// The name of the VPA, if there is one.
     #[must_use]
     pub fn vpa_name(&self) -> Option<&Arc<str>> {

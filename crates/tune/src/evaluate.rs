@@ -167,18 +167,13 @@ fn manifests_with<'v>(
     values: impl Iterator<Item = (&'v FieldPath, &'v Value)>,
 ) -> Result<Value, String> {
     let mut tree = scenario::to_manifests(scenario);
-    let containers = container_names(scenario);
+    let containers = scenario.container_names();
     for (path, value) in values {
         path.add_policies(path.find(&mut tree)?, &containers);
         path.set(path.find(&mut tree)?, value.clone())?;
     }
     remove_nulls(&mut tree);
     Ok(tree)
-}
-
-/// The names of the containers of the pods.
-fn container_names(scenario: &Scenario) -> Vec<Arc<str>> {
-    scenario.workload.spec.containers.iter().map(|it| it.name.clone()).collect()
 }
 
 /// The scenario with other values of fields.

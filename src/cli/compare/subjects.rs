@@ -144,8 +144,7 @@ fn with_setting(
     own: &Names,
     known: &Known,
 ) -> Result<Arc<Scenario>, Failure> {
-    let containers = scenario.workload.spec.containers.iter();
-    let containers: Vec<Arc<str>> = containers.map(|it| it.name.clone()).collect();
+    let containers = scenario.container_names();
     let apply = |tree: &mut Value| setting.apply(tree, own, &known.names, &containers);
     if scenario.hpas.is_empty() {
         // The file of a VPA alone can't have flags of the updater.
