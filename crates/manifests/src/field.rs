@@ -196,8 +196,8 @@ impl FieldPath {
         self.owner_among(hpas, vpa).0
     }
 
-    /// Returns true if the field is one of the autoscaler with this kind and name, of these HPAs and
-    /// this VPA.
+    /// Returns true if the field is one of the autoscaler with this kind and name, which is one of
+    /// these HPAs and this VPA.
     #[must_use]
     pub fn is_of(
         &self,
