@@ -8,7 +8,6 @@ use super::field::value_text;
 use super::hpa::ValidHpa;
 use super::load::HpaName;
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
-use super::recommender::ValidVpa;
 use super::select::{Invalid, check_kinds, is_named};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Selected, draft_objects};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, HpaSpec};
@@ -179,8 +178,7 @@ impl Versions {
             }
             let object = format!("HPA {}", hpa.name.name);
             changed.extend(different.into_iter().map(|it| {
-                let path = it.path.replace('[', ".").replace(']', "");
-                let place = after.as_ref().and_then(|hpa| hpa.object.place_of(&path));
+                let place = after.as_ref().and_then(|hpa| hpa.object.place_of(&it.path));
                 it.changed(object.clone(), place)
             }));
         }
@@ -263,9 +261,7 @@ impl Draft {
             return ChangedField { object, path, base, head, place };
         }
         if let Some(path) = path.strip_prefix("vpa.") {
-            let place =
-                |vpa: &ValidVpa| vpa.object.place_of(&path.replace('[', ".").replace(']', ""));
-            let place = self.vpa.as_ref().and_then(place);
+            let place = self.vpa.as_ref().and_then(|vpa| vpa.object.place_of(path));
             let object = match &self.vpa {
                 Some(vpa) => format!("VPA {}", vpa.full_name().name),
                 None => format!("VPA of {}", self.target),
@@ -308,9 +304,11 @@ impl Draft {
 }
 
 impl Object {
-    /// The place of a field, or of the innermost one of its parents that exists.
+    /// The place of a field, or of the innermost one of its parents that exists. Elements of lists
+    /// can be written as `[0]`.
     fn place_of(&self, path: &str) -> Option<Place> {
-        self.diagnostic(path, "").place.map(|place| *place)
+        let path = path.replace('[', ".").replace(']', "");
+        self.diagnostic(&path, "").place.map(|place| *place)
     }
 }
 
