@@ -267,8 +267,14 @@ impl Measured<'_> {
             in_use: self.requests.as_mut().map(|requests| requests.at(from)),
             has_failed: self.hpas.values().any(|hpa| hpa.has_failed),
         };
+        self.sums(begun).for_each(|sum| sum.add(&passed));
+    }
+
+    /// The sums that a time counts for: the whole, and a part if one has begun. `begun`: the number
+    /// of parts that have begun.
+    fn sums(&mut self, begun: usize) -> impl Iterator<Item = &mut Sum> {
         let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
-        iter::once(&mut self.whole).chain(part).for_each(|sum| sum.add(&passed));
+        iter::once(&mut self.whole).chain(part)
     }
 
     /// Counts the changes of the replicas, those of the direction, and those of pods by a VPA.
@@ -291,13 +297,10 @@ impl Measured<'_> {
         }
         for change in run.vpa.iter().flat_map(|vpa| &vpa.pod_changes) {
             let begun = boundaries.partition_point(|from| *from <= change.at);
-            let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
-            iter::once(&mut self.whole).chain(part).for_each(|sum| sum.add_pod_change(change.kind));
+            self.sums(begun).for_each(|sum| sum.add_pod_change(change.kind));
         }
         for at in &run.oom_kills {
-            let begun = boundaries.partition_point(|from| from <= at);
-            let part = begun.checked_sub(1).and_then(|index| self.parts.get_mut(index));
-            iter::once(&mut self.whole).chain(part).for_each(Sum::add_oom_kill);
+            self.sums(boundaries.partition_point(|from| from <= at)).for_each(Sum::add_oom_kill);
         }
     }
 }
