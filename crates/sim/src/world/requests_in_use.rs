@@ -50,8 +50,6 @@ pub struct InUse {
     pub cpu: ResourceInUse,
     /// In thousandths of a byte.
     pub memory: ResourceInUse,
-    /// The number of pods that exist.
-    pub pods: usize,
     /// The number of pods with a container that uses more of a resource than it requests.
     pub short_pods: usize,
     /// The number of containers whose memory usage has risen above their limit since the last time.
@@ -158,7 +156,7 @@ impl<'a> RequestsInUse<'a> {
         let load = SharedLoad { serving: *serving, backlogs: &backlogs.resources };
         usage.read(signals, at, load);
         let vpa = scenario.vpa.as_ref().and_then(|vpa| vpa.in_force(at));
-        let mut all = InUse { pods: pods.len(), ..InUse::default() };
+        let mut all = InUse::default();
         // Most pods have the requests and the usage of the pod before them.
         let mut last: Option<(Arc<PodSpec>, usize, OfPod)> = None;
         for UsedPod { holds, class, above_limit, .. } in pods.values_mut() {
