@@ -12,6 +12,7 @@ use kube_autoscaler_models::api::{
     ApiError, ContainerMetrics, PodPhase, PodReady, PodSpec, Series,
 };
 use kube_autoscaler_models::quantity::Quantity;
+use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 
 /// One change to the cluster.
@@ -178,12 +179,17 @@ impl PodMetricsChange {
         };
         match self.set.last_mut().filter(is_same) {
             Some(last) => last.pods.push(pod),
-            None => self.set.push(Samples {
-                pods: vec![pod],
-                template: template.clone(),
-                timestamp,
-                containers: containers.clone(),
-            }),
+            None => {
+                // Mostly, all pods of a workload follow.
+                let mut pods = Vec::with_capacity(16);
+                pods.push(pod);
+                self.set.push(Samples {
+                    pods: Shared::new(pods),
+                    template: template.clone(),
+                    timestamp,
+                    containers: containers.clone(),
+                });
+            }
         }
     }
 }
@@ -192,7 +198,7 @@ impl PodMetricsChange {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples {
     /// The pods.
-    pub pods: Vec<Arc<str>>,
+    pub pods: Shared<Vec<Arc<str>>>,
     /// The template whose labels the samples carry.
     pub template: Arc<str>,
     /// The samples' own timestamp, if it differs from the common one.

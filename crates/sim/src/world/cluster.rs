@@ -282,7 +282,7 @@ impl Cluster {
             change.set.iter().zip(labels)
         {
             let timestamp = own.unwrap_or(timestamp);
-            for name in pods {
+            for name in pods.iter() {
                 if own.is_some() {
                     own_timestamps.insert(name.clone());
                 } else if !own_timestamps.is_empty() {
@@ -475,7 +475,7 @@ mod tests {
 
     fn sample(pod: &str, timestamp: Option<i64>) -> Samples {
         let timestamp = timestamp.map(Time::from_secs);
-        let (pods, containers) = (vec![pod.into()], Arc::new([]));
+        let (pods, containers) = (Shared::new(vec![pod.into()]), Arc::new([]));
         Samples { pods, template: "t0".into(), timestamp, containers }
     }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::change::{Change, Faults, PodMetricsChange, ScaleTarget};
+use super::change::{Change, Faults, PodMetricsChange, Samples, ScaleTarget};
 use super::custom::PublishedCustom;
 use super::other_namespaces;
 use super::other_pods::{self, OtherSamples};
@@ -64,11 +64,23 @@ struct PublishedSample {
     containers: Arc<[ContainerMetrics]>,
 }
 
+/// Successive samples of pods of one class, with the common timestamp.
+#[derive(Clone, Debug)]
+struct SteadySamples {
+    class: usize,
+    /// The names of the pods.
+    pods: Shared<Vec<Arc<str>>>,
+    containers: Arc<[ContainerMetrics]>,
+}
+
 /// The published state of all samples, and their sources.
 #[derive(Clone, Debug)]
 struct PublishedSamples {
     /// The samples, by ordinal of the pod.
-    list: Vec<(u32, PublishedSample)>,
+    list: Shared<Vec<(u32, PublishedSample)>>,
+    /// The samples by class, as long as only the usage of the classes changes. The list then has the
+    /// containers of the last time at which more changed. Empty: the list is up to date.
+    steady: Vec<SteadySamples>,
     /// The common timestamp.
     timestamp: Option<Time>,
     /// The number of samples with the common timestamp.
@@ -89,7 +101,8 @@ impl PublishedSamples {
     fn new(scenario: &Scenario) -> PublishedSamples {
         let late = |event: &TimelineEvent| matches!(event.action, Action::MetricsLate(_));
         PublishedSamples {
-            list: Vec::new(),
+            list: Shared::default(),
+            steady: Vec::new(),
             timestamp: None,
             following: 0,
             version: 0,
@@ -182,6 +195,77 @@ impl PublishedSamples {
         place + 1
     }
 
+    /// Publishes all samples when only the usage of the classes has changed. Returns false if some
+    /// samples require more.
+    fn publish_steady(
+        &mut self,
+        simulation: &WorldSimulation,
+        pods: &BTreeMap<u32, PublishedPod>,
+        change: &mut PodMetricsChange,
+    ) -> bool {
+        if self.steady.is_empty() && !self.begin_steady(simulation, pods) {
+            return false;
+        }
+        let signals = &simulation.scenario.metrics.resources;
+        // In a gap of a recorded signal, there are no samples.
+        if self.steady.iter().any(|it| self.usage.of_class(it.class, signals).is_empty()) {
+            return false;
+        }
+        for SteadySamples { class, pods, containers } in &mut self.steady {
+            let new = self.usage.of_class(*class, signals);
+            if !Arc::ptr_eq(containers, new) && containers != new {
+                containers.clone_from(new);
+                change.set.push(Samples {
+                    pods: pods.clone(),
+                    template: simulation.templates.names[0].clone(),
+                    timestamp: None,
+                    containers: containers.clone(),
+                });
+            }
+        }
+        true
+    }
+
+    /// Groups the samples by class. Returns false if a pod has none, or one that does not follow
+    /// its class.
+    fn begin_steady(
+        &mut self,
+        simulation: &WorldSimulation,
+        pods: &BTreeMap<u32, PublishedPod>,
+    ) -> bool {
+        let is_steady = self.list.len() == pods.len()
+            && self.following == pods.len()
+            && simulation.pods.values().all(|pod| pod.frozen.is_none());
+        let mut groups: Vec<SteadySamples> = Vec::new();
+        let samples = self.list.iter().zip(pods.values().zip(simulation.pods.values()));
+        for ((_, sample), (published, pod)) in samples.filter(|_| is_steady) {
+            let Some(class) = published.class else { return false };
+            match groups.last_mut().filter(|group| group.class == class) {
+                Some(group) => group.pods.push(pod.name.clone()),
+                None => groups.push(SteadySamples {
+                    class,
+                    pods: Shared::new(vec![pod.name.clone()]),
+                    containers: sample.containers.clone(),
+                }),
+            }
+        }
+        self.steady = groups;
+        !self.steady.is_empty()
+    }
+
+    /// Brings the list up to date, before more than the usage of the classes changes.
+    fn end_steady(&mut self) {
+        if self.steady.is_empty() {
+            return;
+        }
+        let mut samples = self.list.iter_mut();
+        for SteadySamples { pods, containers, .. } in self.steady.drain(..) {
+            for (_, sample) in samples.by_ref().take(pods.len()) {
+                sample.containers.clone_from(&containers);
+            }
+        }
+    }
+
     /// The place of a pod's sample in the list.
     fn place(&self, ordinal: u32) -> usize {
         self.list.partition_point(|(of, _)| *of < ordinal)
@@ -189,6 +273,7 @@ impl PublishedSamples {
 
     /// Forgets the sample of a pod. Returns false if there is none.
     fn forget(&mut self, ordinal: u32) -> bool {
+        self.end_steady();
         let place = self.place(ordinal);
         let Some((_, sample)) = self.list.get(place).filter(|(of, _)| *of == ordinal) else {
             return false;
@@ -386,27 +471,17 @@ impl Publisher {
         }
         self.samples.freshly_frozen.append(&mut touched.frozen);
         let aged = self.newly_aged(simulation, timestamp);
-        let everything = touched.all_samples
-            || self.samples.version != self.samples.usage.version
-            || scenario.workload.rules.samples_follow_pods;
+        let has_new_usage = self.samples.version != self.samples.usage.version;
         self.samples.version = self.samples.usage.version;
-        if everything {
-            // Each pod has been touched since its creation, and both lists are sorted.
-            let mut place = 0;
-            for ((ordinal, pod), published) in simulation.pods.iter().zip(self.pods.iter()) {
-                debug_assert_eq!(ordinal, published.0);
-                let published = published.1;
-                place = self.samples.publish(query, *ordinal, pod, published, place, &mut change);
-            }
-        } else {
-            for ordinal in touched.pods.iter().chain(&aged).chain(&own) {
-                if let (Some(pod), Some(published)) =
-                    (simulation.pods.get(ordinal), self.pods.get(ordinal))
-                {
-                    let place = self.samples.place(*ordinal);
-                    self.samples.publish(query, *ordinal, pod, published, place, &mut change);
-                }
-            }
+        let all = touched.all_samples || scenario.workload.rules.samples_follow_pods;
+        let is_steady = has_new_usage
+            && !(all || is_empty || self.samples.have_own_ages)
+            && touched.pods.is_empty()
+            && aged.is_empty();
+        if !(is_steady && self.samples.publish_steady(simulation, &self.pods, &mut change)) {
+            let touched = touched.pods.iter().chain(&aged).chain(&own);
+            let touched = (!(all || has_new_usage)).then_some(touched);
+            self.publish_by_pod(query, touched, &mut change);
         }
         let others = self.other_samples.publish(scenario, is_empty, &mut change);
         if self.samples.following + others > 0 && self.samples.timestamp != Some(timestamp) {
@@ -415,6 +490,35 @@ impl Publisher {
         }
         if change != PodMetricsChange::default() {
             changes.push(Change::PodMetrics(change));
+        }
+    }
+
+    /// Publishes the samples of these pods, or of all.
+    fn publish_by_pod<'p>(
+        &mut self,
+        query: &Query<'_>,
+        touched: Option<impl Iterator<Item = &'p u32>>,
+        change: &mut PodMetricsChange,
+    ) {
+        let Publisher { samples, pods, .. } = self;
+        let simulation = query.simulation;
+        let Some(touched) = touched else {
+            samples.end_steady();
+            // Each pod has been touched since its creation, and both lists are sorted.
+            let mut place = 0;
+            for ((ordinal, pod), (other, published)) in simulation.pods.iter().zip(pods.iter()) {
+                debug_assert_eq!(ordinal, other);
+                place = samples.publish(query, *ordinal, pod, published, place, change);
+            }
+            return;
+        };
+        for ordinal in touched {
+            if let (Some(pod), Some(published)) = (simulation.pods.get(ordinal), pods.get(ordinal))
+            {
+                samples.end_steady();
+                let place = samples.place(*ordinal);
+                samples.publish(query, *ordinal, pod, published, place, change);
+            }
         }
     }
 
