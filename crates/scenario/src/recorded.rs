@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::signal::count_until;
 use super::syntax::Syntax;
 use super::text::{AnyQuantity, As, PositiveDuration};
 use kube_autoscaler_models::is_default::is_default;
@@ -134,7 +135,7 @@ impl Recorded {
     /// The sample at a time; None if there is none.
     #[must_use]
     pub fn at(&self, time: Time) -> Option<i64> {
-        let passed = self.samples.partition_point(|sample| sample.at <= time);
+        let passed = count_until(&self.samples, time, |sample| sample.at);
         self.samples.get(passed.checked_sub(1)?)?.milli
     }
 }

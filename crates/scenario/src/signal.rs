@@ -44,6 +44,28 @@ pub enum Signal {
     Constant(Quantity),
 }
 
+/// The number of items at or before a time. The items are sorted by time.
+///
+/// Most lists are evenly spaced, so the place is first guessed, which needs fewer reads of memory
+/// than a binary search.
+pub fn count_until<T>(items: &[T], at: Time, time: impl Fn(&T) -> Time) -> usize {
+    let (Some(first), Some(last)) = (items.first().map(&time), items.last().map(&time)) else {
+        return 0;
+    };
+    let is_after = |index: usize| items.get(index).is_none_or(|item| time(item) > at);
+    if first < last {
+        let part = (at.0 as f64 - first.0 as f64) / (last.0 as f64 - first.0 as f64);
+        // Out of range, the conversion returns the nearest number.
+        let guess = ((part * (items.len() - 1) as f64) as usize).min(items.len() - 1);
+        for count in [guess + 1, guess, guess + 2] {
+            if count <= items.len() && is_after(count) && (count == 0 || !is_after(count - 1)) {
+                return count;
+            }
+        }
+    }
+    items.partition_point(|item| time(item) <= at)
+}
+
 impl Signal {
     /// A signal that is always zero.
     pub fn zero() -> Signal {
@@ -402,4 +424,28 @@ pub struct Sine {
     /// A time at which the value rises through the mean. Default 0s.
     #[serde(default, with = "As::<Duration>", skip_serializing_if = "is_default")]
     pub offset: Span,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn items_are_counted_as_by_a_binary_search(
+            mut times in proptest::collection::vec(-20..200_i64, 0..12),
+            is_even in any::<bool>(),
+            never in any::<bool>(),
+            at in prop_oneof![-30..210_i64, Just(i64::MIN), Just(i64::MAX)],
+        ) {
+            if is_even {
+                times = (0..).map(|index| index * 15).take(times.len()).collect();
+            }
+            times.sort_unstable();
+            times.extend(never.then_some(i64::MAX));
+            let expected = times.partition_point(|time| *time <= at);
+            prop_assert_eq!(count_until(&times, Time(at), |time| Time(*time)), expected);
+        }
+    }
 }

@@ -600,7 +600,9 @@ fn free_run_with(
             restarts.push((ticks.len(), now));
         }
         now = run.now;
-        predicted.step.apply.iter().for_each(|change| sent_events.apply(change));
+        if contents.has_trace {
+            predicted.step.apply.iter().for_each(|change| sent_events.apply(change));
+        }
         let mut traced = Vec::new();
         for mut decision in predicted.decisions {
             if contents.has_trace {

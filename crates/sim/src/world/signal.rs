@@ -6,6 +6,7 @@
 use kube_autoscaler_models::quantity::{Format, Quantity};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{Modified, Modifier, Noise, Point, Signal, Sine};
+use kube_lockstep_scenario::signal::count_until;
 
 /// The value of a signal at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -90,7 +91,7 @@ pub(super) fn read(signal: &Signal, at: Time, grain: Grain) -> Reading {
     match signal {
         Signal::Constant(_) => Reading::Written(0),
         Signal::Steps(steps) => {
-            let passed = steps.partition_point(|step| step.at <= at);
+            let passed = count_until(steps, at, |step| step.at);
             if steps.is_empty() {
                 Reading::Computed(0)
             } else {
@@ -234,7 +235,7 @@ fn written(signal: &Signal, index: usize) -> Option<&Quantity> {
 /// At a point and outside the range of the points, a value is as written; between two points it is
 /// computed.
 fn read_points(points: &[Point], at: Time, grain: Grain) -> Reading {
-    let passed = points.partition_point(|point| point.at <= at);
+    let passed = count_until(points, at, |point| point.at);
     if points.is_empty() {
         return Reading::Computed(0);
     }
