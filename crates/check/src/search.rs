@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::choices::{Choices, Chosen};
 use super::watch::{Expectations, Seen, Violation};
+use educe::Educe;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::state::{Part, State};
 use kube_autoscaler_models::time::{Span, Time};
@@ -28,7 +29,8 @@ pub struct Progress {
 }
 
 /// A run, just before a choice.
-#[derive(Clone)]
+#[derive(Educe)]
+#[educe(Clone)]
 pub(crate) struct Node<'v> {
     /// Large: lists of runs are moved as they grow.
     run: Box<ModelRun<'v>>,
@@ -100,12 +102,35 @@ pub(crate) struct Search<'v> {
 }
 
 /// The search so far.
-struct Course {
+struct Course<'v> {
     state: State,
     known: HashSet<u128, BuildHasherDefault<FirstWord>>,
     links: Vec<Link>,
     best: Option<(Violation, Link)>,
     searched: Searched,
+    /// Runs that have ended, whose memory the next copies use.
+    ended: Vec<Node<'v>>,
+}
+
+/// Most runs end soon after they are copied. More would only delay that their memory is returned.
+const MOST_ENDED: usize = 4;
+
+impl<'v> Course<'v> {
+    fn copy(&mut self, node: &Node<'v>) -> Node<'v> {
+        match self.ended.pop() {
+            Some(mut ended) => {
+                ended.clone_from(node);
+                ended
+            }
+            None => node.clone(),
+        }
+    }
+
+    fn end(&mut self, node: Node<'v>) {
+        if self.ended.len() < MOST_ENDED {
+            self.ended.push(node);
+        }
+    }
 }
 
 impl<'v> Search<'v> {
@@ -115,7 +140,7 @@ impl<'v> Search<'v> {
         let searched =
             Searched { end: End::Exhausted, progress, widest: 0, random: 0, why_random: None };
         let (known, links) = (HashSet::default(), Vec::new());
-        let mut course = Course { state, known, links, best: None, searched };
+        let mut course = Course { state, known, links, best: None, searched, ended: Vec::new() };
         let mut layer = self.start(&mut course);
         let mut at = Time::ZERO;
         loop {
@@ -141,7 +166,7 @@ impl<'v> Search<'v> {
     }
 
     /// The runs that have not started. Their first choices are part of their start.
-    fn start(&self, course: &mut Course) -> Vec<Node<'v>> {
+    fn start(&self, course: &mut Course<'v>) -> Vec<Node<'v>> {
         let nodes = self.first();
         let link = |node: &Node<'_>| Link { before: node.link, choice: 0 };
         course.links.extend(nodes.iter().map(link));
@@ -173,7 +198,7 @@ impl<'v> Search<'v> {
         at: Time,
         next: Option<Time>,
         layer: Vec<Node<'v>>,
-        course: &mut Course,
+        course: &mut Course<'v>,
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Option<Vec<Node<'v>>> {
         let mut following = Vec::new();
@@ -183,7 +208,10 @@ impl<'v> Search<'v> {
             let mut rest = Some(node);
             for (index, chosen) in (0..).zip(options) {
                 // The last choice needs no copy of the run.
-                let node = if index as usize == last { rest.take() } else { rest.clone() };
+                let node = match index as usize == last {
+                    true => rest.take(),
+                    false => rest.as_ref().map(|node| course.copy(node)),
+                };
                 let Some(mut node) = node else { break };
                 let step = Link { before: node.link, choice: index };
                 course.searched.progress.steps += 1;
@@ -192,6 +220,7 @@ impl<'v> Search<'v> {
                     Err(random) => {
                         course.searched.random += 1;
                         course.searched.why_random.get_or_insert(random.why);
+                        course.end(node);
                         continue;
                     }
                 };
@@ -204,6 +233,8 @@ impl<'v> Search<'v> {
                     node.link = course.links.len() as u32;
                     course.links.push(step);
                     following.push(node);
+                } else {
+                    course.end(node);
                 }
             }
             course.searched.progress.states = course.links.len();
@@ -255,7 +286,7 @@ impl<'v> Search<'v> {
     }
 
     /// True if no earlier run had the same state.
-    fn is_new(&self, node: &mut Node<'v>, at: Time, course: &mut Course) -> bool {
+    fn is_new(&self, node: &mut Node<'v>, at: Time, course: &mut Course<'v>) -> bool {
         // A state that is not complete is like no other one.
         let is_complete = self.add_to(node, at, &mut course.state);
         !(self.merges && is_complete) || course.known.insert(course.state.hash())
@@ -276,7 +307,7 @@ impl<'v> Search<'v> {
     }
 
     /// The choices that lead to a violation.
-    fn found(&self, violation: Violation, last: Link, course: &Course) -> Found {
+    fn found(&self, violation: Violation, last: Link, course: &Course<'v>) -> Found {
         let mut steps = vec![last.choice];
         let mut index = last.before;
         let replicas = loop {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use educe::Educe;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -18,7 +19,8 @@ use super::time::{Span, Time, rfc3339};
 pub type Labels = Arc<BTreeMap<String, String>>;
 
 /// A stored HorizontalPodAutoscaler: after the API server's defaulting.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Educe, PartialEq, Debug)]
+#[educe(Clone)]
 pub struct Hpa {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
@@ -339,7 +341,8 @@ pub enum ScalingPolicyType {
 }
 
 /// `autoscaling/v2` HorizontalPodAutoscalerStatus. Times are whole seconds once stored.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Educe, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[educe(Clone)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HpaStatus {
     /// The generation that the controller last processed.

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use caches::{Caches, HpaState};
+use educe::Educe;
 pub use interrupted::{ChangesDuringReconcile, InterruptedReconcile, Reconciled, StepRequests};
 use view::{Hpas, ScaleLocation, Served, Target, View};
 
@@ -35,7 +36,8 @@ use kube_lockstep_scenario::resolved::{ScalableKind, usual_plural};
 pub const NAME: &str = "model";
 
 /// A cluster and the model's controller on it.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub struct Simulation {
     cluster: Cluster,
     controller: Controller,

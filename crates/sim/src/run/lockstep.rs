@@ -23,6 +23,7 @@ use crate::engine::{Engine, EngineError, Session, Step};
 use crate::expect::{self, ExternalScale, Moment, Reconciled, ScaleTargets};
 use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
 use crate::world::{Change, RequestChange, ServingChange, World};
+use educe::Educe;
 use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::hpa::{Decision, hpas_with_same_pods};
 use kube_autoscaler_models::observation::{ApiOutcome, Observation};
@@ -97,7 +98,8 @@ pub struct FreeTick {
 }
 
 /// The world and the model, side by side, with their common clock.
-#[derive(Clone)]
+#[derive(Educe)]
+#[educe(Clone)]
 pub(super) struct HpaLockstep<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) world: World,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::lockstep::HpaLockstep;
 use super::random::RandomOutcome;
 use crate::expect::Reconciled;
+use educe::Educe;
 use kube_autoscaler_models::rules::{Release, Rules};
 use kube_autoscaler_models::state::{State, StateScope};
 use kube_autoscaler_models::time::Time;
@@ -12,7 +13,8 @@ use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{Action, PodSet};
 
 /// A run of the model alone: its own decisions drive the world. The scenario has no VPA.
-#[derive(Clone)]
+#[derive(Educe)]
+#[educe(Clone)]
 pub struct ModelRun<'a>(HpaLockstep<'a>);
 
 impl<'a> ModelRun<'a> {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use educe::Educe;
 use serde_json::Value;
 
 use super::change::{
@@ -22,7 +23,8 @@ use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 
 /// The objects of the API server and the metrics APIs.
-#[derive(Clone, Debug, Default)]
+#[derive(Educe, Debug, Default)]
+#[educe(Clone)]
 pub struct Cluster {
     templates: Shared<Templates>,
     pods: Shared<Vec<Arc<Pod>>>,

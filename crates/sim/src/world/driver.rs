@@ -9,6 +9,7 @@ use super::publish::Publisher;
 use super::recommender_view::RecommenderView;
 use super::seen_pods::SeenPods;
 use super::simulation::{ScheduledEvent, ServingChange, WorldSimulation};
+use educe::Educe;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::updater::Updater;
 use kube_autoscaler_models::vpa::{ScriptStep, Start, Write};
@@ -16,7 +17,8 @@ use kube_lockstep_scenario::resolved::{Action, Scenario, TimelineEvent};
 use kube_lockstep_scenario::vpa::VpaScenario;
 
 /// The simulated world of one scenario.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub struct World {
     pub(super) simulation: WorldSimulation,
     pub(super) publisher: Publisher,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use educe::Educe;
 use serde_json::{Map, Value};
 
 use kube_autoscaler_models::api::{Hpa, HpaSpec, HpaStatus};
@@ -18,10 +19,12 @@ use kube_autoscaler_models::shared::Shared;
 /// the spec with a message. It depends on the version of the manifest.
 pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), String>;
 
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub(super) struct Hpas {
     generations: bool,
-    stored: BTreeMap<Arc<str>, Box<Hpa>>,
+    /// Sorted by name. A list, which a copy can overwrite without new memory.
+    stored: Vec<Hpa>,
     /// Labels and annotations by HPA. The controller ignores them, but receives an event when they
     /// change.
     metadata: Shared<BTreeMap<Arc<str>, Value>>,
@@ -43,7 +46,7 @@ impl Hpas {
     pub(super) fn new(generations: bool) -> Hpas {
         Hpas {
             generations,
-            stored: BTreeMap::new(),
+            stored: Vec::new(),
             metadata: Shared::default(),
             edits: 0,
             version: 1,
@@ -52,11 +55,16 @@ impl Hpas {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Hpa> {
-        self.stored.get(name).map(|hpa| &**hpa)
+        self.place(name).ok().map(|place| &self.stored[place])
     }
 
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Hpa> {
-        self.stored.get_mut(name).map(|hpa| &mut **hpa)
+        self.place(name).ok().map(|place| &mut self.stored[place])
+    }
+
+    /// The place of an HPA in the list, or where to insert it.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.stored.binary_search_by(|hpa| (*hpa.name).cmp(name))
     }
 
     /// The labels and annotations of an HPA.
@@ -65,7 +73,7 @@ impl Hpas {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Hpa> {
-        self.stored.values().map(|hpa| &**hpa)
+        self.stored.iter()
     }
 
     /// Creates an HPA. The generation and the status in the manifest are ignored, as by the API
@@ -73,9 +81,9 @@ impl Hpas {
     pub(super) fn create(&mut self, manifest: &Value, admission: Admission<'_>) -> ApiOutcome {
         let metadata = |field: &str| manifest["metadata"][field].as_str();
         let name: Arc<str> = metadata("name").unwrap_or_default().into();
-        if self.stored.contains_key(&name) {
+        let Err(place) = self.place(&name) else {
             return refused(&name, message(&name, "already exists"));
-        }
+        };
         let spec = match admit(manifest, admission) {
             Ok(spec) => spec,
             Err(message) => return refused(&name, message),
@@ -92,8 +100,8 @@ impl Hpas {
             resource_version: version,
         };
         let outcome = stored(&hpa);
-        self.metadata.insert(name.clone(), editable(manifest));
-        self.stored.insert(name, Box::new(hpa));
+        self.metadata.insert(name, editable(manifest));
+        self.stored.insert(place, hpa);
         outcome
     }
 
@@ -106,9 +114,10 @@ impl Hpas {
         admission: Admission<'_>,
     ) -> ApiOutcome {
         let (edits, version) = (self.edits, self.version + 1);
-        let Some(hpa) = self.stored.get_mut(name) else {
+        let Ok(place) = self.place(name) else {
             return refused(name, message(name, "not found"));
         };
+        let hpa = &mut self.stored[place];
         let spec = match serde_json::to_value(&*hpa.spec) {
             Ok(spec) => spec,
             Err(error) => return refused(name, error.to_string()),
@@ -154,9 +163,8 @@ impl Hpas {
 
     /// Gives an HPA a new resource version.
     pub(super) fn touch(&mut self, name: &str) {
-        let version = self.version + 1;
-        if let Some(hpa) = self.stored.get_mut(name) {
-            (self.version, hpa.resource_version) = (version, version);
+        if let Ok(place) = self.place(name) {
+            self.stored[place].resource_version = self.next_version();
         }
     }
 
@@ -166,12 +174,13 @@ impl Hpas {
     }
 
     pub(super) fn delete(&mut self, name: &Arc<str>) -> ApiOutcome {
-        match self.stored.remove(name) {
-            Some(_) => {
+        match self.place(name) {
+            Ok(place) => {
+                self.stored.remove(place);
                 self.version += 1;
                 ApiOutcome::Deleted { name: name.clone() }
             }
-            None => refused(name, message(name, "not found")),
+            Err(_) => refused(name, message(name, "not found")),
         }
     }
 }

@@ -17,13 +17,15 @@ use super::other_pods::{self, OtherSamples};
 use super::pods::{SimPod, Status};
 use super::simulation::{NewTemplate, Removed, Touched, WorldSimulation, Writer};
 use super::usage::{Hidden, Usage, own_sampled_at, sampled_at, without};
+use educe::Educe;
 use kube_autoscaler_models::api::ContainerMetrics;
 use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{Action, QueryError, Sampling, Scenario, TimelineEvent};
 
 /// The last published state.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub(super) struct Publisher {
     /// True if the pod template and the window of samples have been published. They are published
     /// once.
@@ -74,7 +76,8 @@ struct SteadySamples {
 }
 
 /// The published state of all samples, and their sources.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 struct PublishedSamples {
     /// The samples, by ordinal of the pod.
     list: Shared<Vec<(u32, PublishedSample)>>,

@@ -22,6 +22,7 @@ use super::pods::{Frozen, SimPod};
 use super::rollout::Update;
 use super::seen_pods::SeenPods;
 use super::usage::{SharedLoad, Usage, own_sampled_at, sampled_at};
+use educe::Educe;
 use kube_autoscaler_models::api::{PodPhase, PodSpec};
 use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::Time;
@@ -34,7 +35,8 @@ use kube_lockstep_scenario::resolved::{
 pub const MAX_PODS: usize = 20_000;
 
 /// The simulated pods and targets of one scenario.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub(super) struct WorldSimulation {
     pub scenario: Arc<Scenario>,
     /// The time up to which all events have been applied.
@@ -110,7 +112,8 @@ impl Templates {
 }
 
 /// The schedule and the actions in effect.
-#[derive(Clone, Debug, Default)]
+#[derive(Educe, Debug, Default)]
+#[educe(Clone)]
 pub(super) struct Schedule {
     /// Scheduled events, apart from the timeline.
     pub(super) queue: BinaryHeap<Reverse<(Time, ScheduledEvent)>>,
@@ -150,7 +153,8 @@ pub(super) enum ScheduledEvent {
 }
 
 /// All objects that may have changed since they were last published.
-#[derive(Clone, Debug, Default)]
+#[derive(Educe, Debug, Default)]
+#[educe(Clone)]
 pub(super) struct Touched {
     /// Ordinals of pods, possibly with duplicates.
     pub pods: Vec<u32>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::backlog::Backlog;
 use super::signal::{self, Grain, Reading};
+use educe::Educe;
 use kube_autoscaler_models::api::{ContainerMetrics, PodSpec};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::shared::Shared;
@@ -13,7 +14,8 @@ use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::resolved::{ResourceUsage, Sampling, Scenario, Signal, UsageSource};
 
 /// All usage of a scenario at one time.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub(super) struct Usage {
     /// Containers in the order of the pod's spec, then sidecars, then other containers that the
     /// metrics name.
@@ -47,7 +49,8 @@ pub(super) struct SharedLoad<'w> {
 }
 
 /// The readings of one resource.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 struct Readings {
     grain: Grain,
     source: Vec<Reading>,
@@ -96,7 +99,8 @@ pub(super) enum Hidden {
     Resource(Arc<str>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 struct Class {
     key: Arc<ClassKey>,
     /// The version of the readings with which `inputs` was last compared.

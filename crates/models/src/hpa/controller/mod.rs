@@ -8,6 +8,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use educe::Educe;
 use own_metrics::{Ended, Gauges};
 
 use super::decision::Decision;
@@ -31,7 +32,8 @@ use crate::time::{Span, Time};
 pub(crate) const CACHE_SYNC_POLL: Span = Span::from_millis(100);
 
 /// The controller with its state. Keys are upstream's: `namespace/name`.
-#[derive(Clone, Debug)]
+#[derive(Educe, Debug)]
+#[educe(Clone)]
 pub struct Controller {
     config: Shared<ControllerConfig>,
     pub(crate) queue: WorkQueue,

@@ -16,9 +16,11 @@ use std::sync::Arc;
 
 use crate::state::State;
 use crate::time::{Span, Time};
+use educe::Educe;
 
 /// The work queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Educe, Debug, Default)]
+#[educe(Clone)]
 pub(crate) struct WorkQueue {
     /// Keys with the time at which they become ready, at most one entry per key: a heap or a sorted
     /// list.
