@@ -92,10 +92,13 @@ impl FieldPath {
         [0].into_iter().chain(slashes).any(|at| begins_path(&text[at..]))
     }
 
-    /// Returns true if the path is that of a flag of the components of a VPA.
+    /// The component of a VPA and its flag, if the path is that of a flag.
     #[must_use]
-    pub fn is_flag(&self) -> bool {
-        self.parts.first().is_some_and(|first| first != "spec")
+    pub fn flag(&self) -> Option<(&str, &str)> {
+        match self.parts.as_slice() {
+            [component, flags, flag] if flags == "flags" => Some((component, flag)),
+            _ => None,
+        }
     }
 
     /// Adds a policy for each container to a VPA without policies, if the field is one of a policy.
@@ -207,7 +210,7 @@ impl FieldPath {
         vpa: Option<&str>,
     ) -> bool {
         let (own_kind, own_name) = self.owner_among(hpas, vpa);
-        let has_field = !self.is_flag() || kind == AutoscalerKind::Vpa;
+        let has_field = !self.flag().is_some() || kind == AutoscalerKind::Vpa;
         has_field && own_kind == kind && own_name.is_none_or(|own| own == name)
     }
 
@@ -220,7 +223,7 @@ impl FieldPath {
                 return (AutoscalerKind::Hpa, Some(kind.word()));
             }
             (Some(kind), _) => return (kind, name),
-            (None, _) if self.is_flag() => true,
+            (None, _) if self.flag().is_some() => true,
             (None, _) if hpas.is_empty() => vpa.is_some(),
             (None, None) => false,
             (None, Some(name)) => vpa == Some(name) && !hpas.contains(&name),
@@ -241,11 +244,11 @@ impl FieldPath {
             return find_hpa(tree, named);
         }
         match (vpa, named) {
-            (None, _) if self.is_flag() => Err(format!(
+            (None, _) if self.flag().is_some() => Err(format!(
                 "{self}: this is a flag of a component of the VPA, but there is no VPA"
             )),
             (None, _) => Err("there is no VPA".to_owned()),
-            _ if self.is_flag() => Ok(tree),
+            _ if self.flag().is_some() => Ok(tree),
             (Some(_), _) if !tree["vpa"]["file"].is_null() => {
                 Err("the VPA is in another file: write its manifest in the scenario, or name the \
                      manifests with --filename"

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
 use kube_lockstep_manifests::AutoscalerKind;
-use kube_lockstep_manifests::field::value_text;
+use kube_lockstep_manifests::field::{FieldPath, value_text};
 use kube_lockstep_report::columns::Column;
 use kube_lockstep_report::comparison::{ComparisonRow, SettingName, figures_text};
 use kube_lockstep_report::figures::Figures;
@@ -126,7 +126,8 @@ impl Tuned {
     fn commands(&self) -> Vec<String> {
         let changes = self.best.iter().flat_map(|best| &best.changes);
         let flags = changes.filter_map(|Change { path, to, .. }| {
-            let (component, flag) = path.split_once(".flags.")?;
+            let path = FieldPath::parse(path).ok()?;
+            let (component, flag) = path.flag()?;
             Some(format!("# flag of the {component}: --{flag}={}", value_text(to)))
         });
         self.patches.iter().map(Patch::command).chain(flags).collect()
