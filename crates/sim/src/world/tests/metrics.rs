@@ -42,6 +42,27 @@ fn a_steady_world_only_changes_the_timestamp() {
 }
 
 #[test]
+fn samples_are_published_by_class_until_a_pod_changes() {
+    let mut run = Run::new(&scenario(3, |s| {
+        let values = [(0, "100m"), (15, "200m"), (30, "300m"), (45, "100m")];
+        let source = UsageSource::PerPod(steps(&values));
+        let own = Exception::new(pods(1, 1), steps(&[(0, "10m"), (30, "30m"), (45, "10m")]));
+        s.metrics.resources = vec![ResourceUsage { exceptions: vec![own], ..cpu(source) }];
+        s.schedule(40, None, Action::PodsDeleted(pods(0, 0)));
+    }));
+    run.at(0);
+    for (second, sizes) in [(15, vec![1, 1]), (30, vec![1, 1, 1])] {
+        let change = metrics_change(run.at(second)).expect("samples");
+        assert_eq!(change.set.iter().map(|it| it.pods.len()).collect::<Vec<_>>(), sizes);
+    }
+    let samples = ["web-0 30s app=cpu:300m", "web-1 30s app=cpu:30m", "web-2 30s app=cpu:300m"];
+    assert_eq!(describe_samples(&run.cluster), samples);
+    // The values are those of t=0 again, which were published by pod.
+    let samples = ["web-1 45s app=cpu:10m", "web-2 45s app=cpu:100m", "web-3 45s app=cpu:100m"];
+    assert_eq!(run.samples(45), samples);
+}
+
+#[test]
 fn without_a_new_sample_nothing_changes() {
     let mut run = Run::new(&scenario(3, |s| s.metrics.sampling.resolution = Some(secs(60))));
     run.at(0);
