@@ -203,7 +203,8 @@ fn text(checked: &Checked, args: &Args) -> String {
             add(
                 &mut text,
                 "",
-                "no run is shorter; --output FILE writes it as a scenario, for `run`",
+                "no run is shorter, and none of this length has fewer choices; --output FILE \
+                 writes it as a scenario, for `run`",
             );
         }
     }

@@ -238,7 +238,7 @@ impl Check {
         let mut before = vec![0; choices.metrics.len()];
         for (at, chosen) in &found.path {
             for ((open, value), before) in choices.metrics.iter().zip(&chosen.values).zip(before) {
-                if *value != before {
+                if open.differs(*value, before) {
                     add(*at, format!("{} {}", open.metric, open.values[usize::from(*value)]));
                 }
             }

@@ -1,5 +1,6 @@
 //! What a search can choose, and when.
 
+use std::ops::Add;
 use std::sync::Arc;
 
 use kube_autoscaler_models::quantity::Quantity;
@@ -36,6 +37,11 @@ impl Schedule {
         next.filter(|next| last.is_none_or(|last| *next <= last))
     }
 
+    /// True if a time is one of them.
+    fn is_due(self, at: Time) -> bool {
+        self.next(at) == Some(at)
+    }
+
     /// Adds the times that are still to come.
     fn add_to(self, state: &mut State) {
         let next = self.next(state.now());
@@ -51,6 +57,13 @@ pub(crate) struct Open {
     /// The value before the first choice, then those that can be chosen.
     pub(crate) values: Vec<Quantity>,
     schedule: Schedule,
+}
+
+impl Open {
+    /// True if two of the values, by their indices, are not equal.
+    pub(crate) fn differs(&self, one: u8, other: u8) -> bool {
+        self.values[usize::from(one)] != self.values[usize::from(other)]
+    }
 }
 
 /// An event that may happen.
@@ -70,6 +83,8 @@ pub(crate) struct Choices {
     pub(crate) most_events: u32,
     /// The numbers of replicas to start with.
     pub(crate) replicas: Vec<i32>,
+    /// The number of the scenario itself.
+    default_replicas: i32,
     /// True if the workload may be created again, with the replicas of the start.
     pub(crate) creates_target: bool,
     until: Time,
@@ -82,6 +97,30 @@ pub(crate) struct Chosen {
     pub(crate) values: Vec<u8>,
     /// The event that happens, by its index in the timelines of the variants.
     pub(crate) event: Option<usize>,
+}
+
+/// The choices with which a run differs from one without choices. The first field matters most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Distance {
+    /// The number of events.
+    pub(crate) events: u32,
+    /// The number of chosen values that differ from those of the scenario, with the initial
+    /// replicas.
+    pub(crate) values: u32,
+    /// The number of chosen values that differ from the previous ones.
+    pub(crate) changes: u32,
+}
+
+impl Add for Distance {
+    type Output = Distance;
+
+    fn add(self, other: Distance) -> Distance {
+        Distance {
+            events: self.events + other.events,
+            values: self.values + other.values,
+            changes: self.changes + other.changes,
+        }
+    }
 }
 
 impl Choices {
@@ -124,6 +163,7 @@ impl Choices {
             events: events.collect(),
             most_events: search.events.as_ref().map_or(0, |events| events.at_most),
             replicas,
+            default_replicas: scenario.workload.replicas,
             creates_target: timeline.any(|event| matches!(event.action, Action::TargetDeleted(_))),
             until: scenario.until,
         };
@@ -156,12 +196,11 @@ impl Choices {
     /// The choices at a time: `values` are the present ones, and `left` is the number of events
     /// that may still happen.
     pub(crate) fn at(&self, at: Time, values: &[u8], left: u32) -> Vec<Chosen> {
-        let is_due = |schedule: Schedule| schedule.next(at) == Some(at);
-        let due = self.events.iter().filter(|event| left > 0 && is_due(event.schedule));
+        let due = self.events.iter().filter(|event| left > 0 && event.schedule.is_due(at));
         let due: Vec<usize> = due.map(|event| event.index).collect();
         let mut all = vec![values.to_vec()];
         for (index, open) in self.metrics.iter().enumerate() {
-            if is_due(open.schedule) {
+            if open.schedule.is_due(at) {
                 let each = |values: Vec<u8>| {
                     (1..open.values.len()).map(move |value| {
                         let mut values = values.clone();
@@ -178,13 +217,31 @@ impl Choices {
             .collect()
     }
 
+    /// The distance of the initial replicas with an index.
+    pub(crate) fn distance_of_replicas(&self, index: usize) -> Distance {
+        let values = u32::from(self.replicas[index] != self.default_replicas);
+        Distance { values, ..Distance::default() }
+    }
+
+    /// The distance of a choice at a time. `before`: the values up to it.
+    pub(crate) fn distance(&self, at: Time, before: &[u8], chosen: &Chosen) -> Distance {
+        let events = u32::from(chosen.event.is_some());
+        let mut distance = Distance { events, ..Distance::default() };
+        for ((open, before), value) in self.metrics.iter().zip(before).zip(&chosen.values) {
+            if open.schedule.is_due(at) {
+                distance.values += u32::from(open.differs(*value, 0));
+                distance.changes += u32::from(open.differs(*value, *before));
+            }
+        }
+        distance
+    }
+
     /// Adds the choices that are still to come, and what they do not replace at once.
     pub(crate) fn add_to(&self, values: &[u8], left: u32, state: &mut State) {
         let now = state.now();
         for (open, value) in self.metrics.iter().zip(values) {
             open.schedule.add_to(state);
-            let is_due = open.schedule.next(now) == Some(now);
-            state.number(if is_due { 0 } else { i64::from(*value) });
+            state.number(if open.schedule.is_due(now) { 0 } else { i64::from(*value) });
         }
         let schedules = self.events.iter().map(|event| event.schedule);
         let is_over = left == 0 || schedules.clone().all(|it| it.next(now).is_none());

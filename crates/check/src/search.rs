@@ -1,13 +1,15 @@
 //! The search: breadth first, from one time of a choice to the next.
 //!
 //! All runs of a layer are at the same time. Runs with equal states continue in the same way, so
-//! only the first of them does.
+//! only the first of them does. Of several ways to a state of a layer, the one with the fewest
+//! choices is kept.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use super::choices::{Choices, Chosen};
+use super::choices::{Choices, Chosen, Distance};
 use super::watch::{Expectations, Seen, Violation};
 use educe::Educe;
 use kube_autoscaler_models::rules::Release;
@@ -44,13 +46,15 @@ pub(crate) struct Node<'v> {
     link: u32,
 }
 
-/// How a state was first reached.
+/// How a state was reached.
 #[derive(Clone, Copy)]
 struct Link {
     /// The link of the previous state. A first one is its own predecessor.
     before: u32,
     /// The index of the choice among those of the time of the previous state.
     choice: u32,
+    /// The choices so far.
+    distance: Distance,
 }
 
 /// Choices with which an expectation is not met.
@@ -104,8 +108,11 @@ pub(crate) struct Search<'v> {
 /// The search so far.
 struct Course<'v> {
     state: State,
-    known: HashSet<u128, BuildHasherDefault<FirstWord>>,
+    /// The states, with the index of their links.
+    known: HashMap<u128, u32, BuildHasherDefault<FirstWord>>,
     links: Vec<Link>,
+    /// The number of links of earlier layers than the one that is being reached.
+    earlier: usize,
     best: Option<(Violation, Link)>,
     searched: Searched,
     /// Runs that have ended, whose memory the next copies use.
@@ -131,6 +138,16 @@ impl<'v> Course<'v> {
             self.ended.push(node);
         }
     }
+
+    /// Keeps the earliest violation and, of equally early ones, the one with the fewest choices.
+    fn found(&mut self, violation: Violation, step: Link) {
+        let is_better = self
+            .best
+            .is_none_or(|(best, link)| (violation.at, step.distance) < (best.at, link.distance));
+        if is_better {
+            self.best = Some((violation, step));
+        }
+    }
 }
 
 impl<'v> Search<'v> {
@@ -139,8 +156,8 @@ impl<'v> Search<'v> {
         let progress = Progress { states: 0, steps: 0, reached: Time::ZERO };
         let searched =
             Searched { end: End::Exhausted, progress, widest: 0, random: 0, why_random: None };
-        let (known, links) = (HashSet::default(), Vec::new());
-        let mut course = Course { state, known, links, best: None, searched, ended: Vec::new() };
+        let (known, links, ended) = (HashMap::default(), Vec::new(), Vec::new());
+        let mut course = Course { state, known, links, earlier: 0, best: None, searched, ended };
         let mut layer = self.start(&mut course);
         let mut at = Time::ZERO;
         loop {
@@ -168,7 +185,10 @@ impl<'v> Search<'v> {
     /// The runs that have not started. Their first choices are part of their start.
     fn start(&self, course: &mut Course<'v>) -> Vec<Node<'v>> {
         let nodes = self.first();
-        let link = |node: &Node<'_>| Link { before: node.link, choice: 0 };
+        let link = |node: &Node<'_>| {
+            let distance = self.choices.distance_of_replicas(node.replicas);
+            Link { before: node.link, choice: 0, distance }
+        };
         course.links.extend(nodes.iter().map(link));
         nodes
     }
@@ -202,9 +222,11 @@ impl<'v> Search<'v> {
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Option<Vec<Node<'v>>> {
         let mut following = Vec::new();
+        course.earlier = course.links.len();
         for node in layer {
             let options = self.choices.at(at, &node.values, node.left);
             let last = options.len() - 1;
+            let before = node.values.clone();
             let mut rest = Some(node);
             for (index, chosen) in (0..).zip(options) {
                 // The last choice needs no copy of the run.
@@ -213,7 +235,9 @@ impl<'v> Search<'v> {
                     false => rest.as_ref().map(|node| course.copy(node)),
                 };
                 let Some(mut node) = node else { break };
-                let step = Link { before: node.link, choice: index };
+                let so_far = course.links[node.link as usize].distance;
+                let distance = so_far + self.choices.distance(at, &before, &chosen);
+                let step = Link { before: node.link, choice: index, distance };
                 course.searched.progress.steps += 1;
                 let violation = match self.advance(&mut node, at, next, chosen, &mut |_| {}) {
                     Ok(violation) => violation,
@@ -225,10 +249,9 @@ impl<'v> Search<'v> {
                     }
                 };
                 if let Some(violation) = violation {
-                    let is_earlier = course.best.is_none_or(|(best, _)| violation.at < best.at);
-                    course.best = if is_earlier { Some((violation, step)) } else { course.best };
+                    course.found(violation, step);
                 } else if let Some(next) = next
-                    && self.is_new(&mut node, next, course)
+                    && self.is_new(&mut node, next, step, course)
                 {
                     node.link = course.links.len() as u32;
                     course.links.push(step);
@@ -285,11 +308,28 @@ impl<'v> Search<'v> {
         Ok(expired.or(violation))
     }
 
-    /// True if no earlier run had the same state.
-    fn is_new(&self, node: &mut Node<'v>, at: Time, course: &mut Course<'v>) -> bool {
+    /// True if no earlier run had the same state, which a run reaches with a step.
+    fn is_new(&self, node: &mut Node<'v>, at: Time, step: Link, course: &mut Course<'v>) -> bool {
         // A state that is not complete is like no other one.
-        let is_complete = self.add_to(node, at, &mut course.state);
-        !(self.merges && is_complete) || course.known.insert(course.state.hash())
+        if !(self.add_to(node, at, &mut course.state) && self.merges) {
+            return true;
+        }
+        let hash = course.state.hash();
+        match course.known.entry(hash) {
+            Entry::Vacant(entry) => {
+                entry.insert(course.links.len() as u32);
+                true
+            }
+            Entry::Occupied(entry) => {
+                let index = *entry.get() as usize;
+                let known = &mut course.links[index];
+                // A state that an earlier layer has reached leads to shorter counterexamples.
+                if index >= course.earlier && step.distance < known.distance {
+                    *known = step;
+                }
+                false
+            }
+        }
     }
 
     /// Makes the state of a run at a time that it is about to reach. Returns false if it is not

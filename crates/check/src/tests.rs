@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::check::{Check, Checked, Outcome};
-use super::search::{Node, Search};
+use super::choices::Chosen;
+use super::search::{End, Found, Node, Search};
+use super::watch::Violation;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::state::{Part, State};
 use kube_autoscaler_models::time::{Span, Time};
@@ -279,6 +281,153 @@ fn merging_changes_no_result() {
             |checked: &Checked| checked.counterexample.as_ref().map(|it| (it.at, it.expectation));
         assert_eq!(at(&merged), at(&all), "{name}");
         assert!(merged.states <= all.states, "{name}");
+    }
+}
+
+/// Scenarios with counterexamples of different sizes, which are small enough to try all runs.
+fn scenarios_with_counterexamples() -> Vec<(&'static str, Arc<Scenario>)> {
+    let no_window = "    behavior: {scaleDown: {stabilizationWindowSeconds: 0}}";
+    let with = |search: &str, expect: &str| {
+        scenario(no_window, &format!("until: 2m\nsearch: {search}\nexpect: [{expect}]"))
+    };
+    let loads = "{choose: [{metric: cpu, values: [3, 1]}]}";
+    let others = "{choose: [{metric: cpu, values: [0.4, 3]}]}";
+    let events = "{at: 15s, podsDeleted: all}, {at: 15s, scale: 5}, {at: 15s, scale: 1}";
+    let both = format!(
+        "{{choose: [{{metric: cpu, values: [2, 1], every: 30s}}], \
+          events: {{atMost: 2, every: 15s, of: [{events}]}}}}"
+    );
+    let sizes = "{replicas: [5, 2, 4], choose: [{metric: cpu, values: [2, 1], every: 20s}]}";
+    vec![
+        ("peak", with(loads, "{always: {from: 45s}, replicas: {atMost: 5}}")),
+        ("turns", with(loads, "{atMost: {directionChanges: 2}}")),
+        ("others", with(others, "{atMost: {rescales: 2, in: 1m}}")),
+        ("within", with(loads, "{within: 30s, of: 30s, replicas: 2}")),
+        ("both", with(&both, "{never: {from: 40s}, replicas: 5}")),
+        ("two events", with(&both, "{atMost: {rescales: 2}}")),
+        ("sizes", with(sizes, "{always: {from: 30s}, replicas: {atMost: 3}}")),
+    ]
+}
+
+/// True if a metric is chosen at a time.
+fn is_chosen(scenario: &Scenario, metric: usize, at: Time) -> bool {
+    let open = &scenario.search.as_ref().expect("a search").choose[metric];
+    at.0 % open.every.unwrap_or(Span::from_secs(15)).0 == 0
+}
+
+/// The numbers of events and of values in a choice that differ from those of the scenario.
+fn sizes(scenario: &Scenario, search: &Search<'_>, at: Time, chosen: &Chosen) -> [usize; 2] {
+    let metrics = search.choices.metrics.iter().zip(&chosen.values).enumerate();
+    let different = metrics.filter(|(metric, (open, value))| {
+        is_chosen(scenario, *metric, at) && open.values[usize::from(**value)] != open.values[0]
+    });
+    [usize::from(chosen.event.is_some()), different.count()]
+}
+
+/// The time of the earliest violation of all runs, and its fewest events and values.
+fn smallest(scenario: &Scenario, search: &Search<'_>) -> Option<(Time, [usize; 2])> {
+    let mut at = Time::ZERO;
+    let first = search.first().into_iter().zip(&search.choices.replicas);
+    let mut layer: Vec<(Node<'_>, [usize; 2])> = first
+        .map(|(node, replicas)| (node, [0, usize::from(*replicas != scenario.workload.replicas)]))
+        .collect();
+    loop {
+        let next = search.choices.next(at + Span(1));
+        let (mut following, mut best) = (Vec::new(), None);
+        for (node, [events, values]) in layer {
+            for chosen in search.choices.at(at, &node.values, node.left) {
+                let [more_events, more_values] = sizes(scenario, search, at, &chosen);
+                let size = [events + more_events, values + more_values];
+                let mut node = node.clone();
+                let violation = search.advance(&mut node, at, next, chosen, &mut |_| {});
+                match violation.expect("nothing is left to chance") {
+                    None => following.push((node, size)),
+                    Some(Violation { at, .. }) => {
+                        let other = best.filter(|best| *best <= (at, size));
+                        best = other.or(Some((at, size)));
+                    }
+                }
+            }
+        }
+        if best.is_some() {
+            return best;
+        }
+        (layer, at) = (following, next?);
+    }
+}
+
+/// The first violation of a run with these choices.
+fn violation(search: &Search<'_>, replicas: i32, path: &[(Time, Chosen)]) -> Option<Violation> {
+    let index = search.choices.replicas.iter().position(|known| *known == replicas);
+    let mut node = search.first().swap_remove(index.expect("initial replicas"));
+    path.iter().find_map(|(at, chosen)| {
+        let next = search.choices.next(*at + Span(1));
+        let violation = search.advance(&mut node, *at, next, chosen.clone(), &mut |_| {});
+        violation.expect("nothing is left to chance")
+    })
+}
+
+/// The paths in which one choice is as in the scenario.
+fn paths_without_one_choice(
+    scenario: &Scenario,
+    search: &Search<'_>,
+    path: &[(Time, Chosen)],
+) -> Vec<Vec<(Time, Chosen)>> {
+    let mut paths = Vec::new();
+    for (index, (at, chosen)) in path.iter().enumerate() {
+        if chosen.event.is_some() {
+            let mut without = path.to_vec();
+            without[index].1.event = None;
+            paths.push(without);
+        }
+        for (metric, open) in search.choices.metrics.iter().enumerate() {
+            let default = (1..open.values.len()).find(|it| open.values[*it] == open.values[0]);
+            let Some(default) = default.filter(|_| is_chosen(scenario, metric, *at)) else {
+                continue;
+            };
+            let is_default = !open.differs(chosen.values[metric], 0);
+            let mut without = path.to_vec();
+            for (later, chosen) in &mut without[index..] {
+                if later == at || !is_chosen(scenario, metric, *later) {
+                    chosen.values[metric] = default as u8;
+                } else {
+                    break;
+                }
+            }
+            paths.extend((!is_default).then_some(without));
+        }
+    }
+    paths
+}
+
+/// Of the shortest counterexamples, a search finds one with the fewest events and, with these, the
+/// fewest values that differ from the scenario, whether or not it merges. Each choice is necessary.
+#[test]
+fn a_counterexample_has_no_choice_that_it_does_not_need() {
+    for (name, scenario) in scenarios_with_counterexamples() {
+        let check = Check::new(scenario.clone());
+        for check in [check.clone(), check.without_merging()] {
+            let check_one = &mut |search: &Search<'_>, state: State| {
+                let End::Found(found) = search.run(state, &mut |_| true).end else {
+                    panic!("{name}: no counterexample");
+                };
+                let Found { violation: first, replicas, path } = *found;
+                let mut size = [0, usize::from(replicas != scenario.workload.replicas)];
+                for (at, chosen) in &path {
+                    let more = sizes(&scenario, search, *at, chosen);
+                    size = [size[0] + more[0], size[1] + more[1]];
+                }
+                assert_eq!(smallest(&scenario, search), Some((first.at, size)), "{name}");
+                assert_eq!(violation(search, replicas, &path), Some(first), "{name}");
+                for path in paths_without_one_choice(&scenario, search, &path) {
+                    let other = violation(search, replicas, &path);
+                    assert!(other.is_none_or(|it| it.at > first.at), "{name}: {path:?}");
+                }
+                size
+            };
+            let size = check.with_search(check_one).expect("a search");
+            assert_ne!(size, [0, 0], "{name}: nothing was chosen");
+        }
     }
 }
 
