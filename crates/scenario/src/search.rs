@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::action::TimelineEvent;
+use super::event::EventSchema;
 use super::metrics::{Metrics, UsageSource};
 use super::signal::Signal;
 use super::text::{AnyQuantity, As, Instant, PositiveDuration};
@@ -73,7 +74,7 @@ pub struct OpenEvents {
     #[schemars(range(min = 1))]
     pub at_most: u32,
     /// The events. Each may happen at its time.
-    #[schemars(length(min = 1))]
+    #[schemars(with = "Vec<EventSchema>", length(min = 1))]
     pub of: Vec<TimelineEvent>,
     /// Each event may also happen later, after each multiple of this duration, and several times.
     #[serde(
