@@ -52,6 +52,9 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test_with(&upstream, "upstream_confirms_the_best_setting_of_the_example", |_| {
         confirms_the_best_setting()
     });
+    suite.test_with(&upstream, "upstream_confirms_the_counterexamples_of_searches", |_| {
+        confirms_counterexamples()
+    });
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
     suite.test("an_engine_receives_steps_before_its_answers_are_awaited", receives_steps_early);
@@ -366,6 +369,35 @@ fn confirms_the_best_setting() -> Result<(), Failed> {
     assert!(figure("best", "podHours") < figure("current", "podHours"), "{line}");
     assert!(figure("best", "missingPodHours") < figure("current", "missingPodHours"), "{line}");
     assert!(output.status.success(), "{}", output.status);
+    Ok(())
+}
+
+/// `check` finds a counterexample in each of the fixtures for it, except the one whose expectation
+/// always holds, and the upstream controller does what the model predicts.
+fn confirms_counterexamples() -> Result<(), Failed> {
+    let output = Command::new(env!("CARGO_BIN_EXE_kube-lockstep"))
+        .current_dir(support::repository())
+        .args(["check", "search", "--format", "json"])
+        .output()?;
+    let lines = String::from_utf8(output.stdout)?;
+    let mut outcomes = Vec::new();
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line)?;
+        let of = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        let is_found = line["outcome"] == "counterexample";
+        assert_eq!(line["confirmed"].as_bool(), is_found.then_some(true), "{line}");
+        outcomes.push(format!("{}: {}", of("scenario"), of("outcome")));
+    }
+    assert_eq!(
+        outcomes,
+        [
+            "search/a-window-prevents-reversals: alwaysHolds",
+            "search/rollouts-ratchet-upwards: counterexample",
+            "search/two-hpas-fight: counterexample",
+            "search/two-metrics-oscillate: counterexample",
+        ]
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
 

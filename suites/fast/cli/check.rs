@@ -2,17 +2,17 @@
 
 use super::{json, kube_lockstep, stderr, stdout, text};
 
-const FIGHT: &str = "examples/search/two-hpas-fight.yaml";
+const FIGHT: &str = "fixtures/search/two-hpas-fight.yaml";
 
 #[test]
 fn the_examples_have_the_shortest_counterexamples_or_are_proved() {
     for (name, outcome, at) in [
         ("two-hpas-fight", "counterexample", "2m"),
         ("two-metrics-oscillate", "counterexample", "2m45s"),
-        ("rollouts-ratchet-upwards", "counterexample", "1m"),
+        ("rollouts-ratchet-upwards", "counterexample", "1m30s"),
         ("a-window-prevents-reversals", "alwaysHolds", ""),
     ] {
-        let file = format!("examples/search/{name}.yaml");
+        let file = format!("fixtures/search/{name}.yaml");
         let code = i32::from(outcome == "counterexample");
         let run = kube_lockstep(&["check", &file, "--no-confirm", "--format=json"]);
         let lines = json(&{ run }.assert().code(code));
