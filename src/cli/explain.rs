@@ -17,6 +17,7 @@ use kube_lockstep_engines::source::{EngineFactory, EngineSource, VirtualTimeKind
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_manifests::days_as_hours;
 use kube_lockstep_report as report;
+use kube_lockstep_report::outcome::note_line;
 use kube_lockstep_report::{explain, table};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::Timestamp;
@@ -25,7 +26,7 @@ use kube_lockstep_sim::engine::Vpa;
 use kube_lockstep_sim::run::recommender::free_recommender_run;
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
 use kube_lockstep_sim::run::{
-    FreeRun, FreeTick, Outcome, Preparation, Setting, Verdict, explained_free_run, free_run,
+    FreeRun, FreeTick, Note, Outcome, Preparation, Setting, Verdict, explained_free_run, free_run,
     run_one,
 };
 
@@ -163,6 +164,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         AnyFixture::Vpa(scenario) => return explain_vpa(args, &scenario),
         AnyFixture::Hpa(scenario) => scenario,
     };
+    if let Some(note) = Note::search_is_ignored(&scenario) {
+        show(&note_line(&scenario.path, &note, columns()))?;
+    }
     if let Some(vpa) = args.vpa.as_deref() {
         return explain_vpa_with_hpa(args, &scenario, vpa);
     }

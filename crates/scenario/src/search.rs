@@ -31,6 +31,9 @@ pub struct Search {
     /// The events that may happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<OpenEvents>,
+    /// Line in the file, from 1.
+    #[serde(skip)]
+    pub line: usize,
 }
 
 /// A metric with an open value.

@@ -41,3 +41,16 @@ fn a_search_ends_at_its_largest_number_of_states() {
     let run = kube_lockstep(&["check", FIGHT, "--states=2"]).assert().code(3);
     assert!(stdout(&run).contains("no result: there are more than 2 states"), "{}", stdout(&run));
 }
+
+#[test]
+fn other_commands_note_that_they_ignore_the_search() {
+    for command in [&["run", "--engine=model"][..], &["predict", "--no-charts"], &["explain"]] {
+        let run = kube_lockstep(command).arg(FIGHT).assert().code(0);
+        let shown = stdout(&run);
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        let note = "note: fixtures/search/two-hpas-fight.yaml:40: `search` is ignored:";
+        assert!(words.join(" ").contains(note), "{command:?}: {shown}");
+    }
+    let shown = stdout(&kube_lockstep(&["check", FIGHT, "--no-confirm"]).assert().code(1));
+    assert!(!shown.contains("ignored"), "{shown}");
+}

@@ -46,6 +46,7 @@ pub(super) fn resolve(
     }
     check_scenario(context.file, metrics, root, problems);
     check_expectations(context.file, root, problems);
+    search.line = root.key_position("search").line;
     Some(Box::new(search))
 }
 

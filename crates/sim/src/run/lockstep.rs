@@ -467,7 +467,8 @@ impl<'a> HpaLockstep<'a> {
         let notes = manifest_notes.into_iter().chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
         let unchecked = self.unchecked(release);
-        notes.chain(without_effect).chain(never).chain(unchecked).collect()
+        let ignored = Note::search_is_ignored(self.scenario);
+        notes.chain(ignored).chain(without_effect).chain(never).chain(unchecked).collect()
     }
 
     /// The note for a scenario whose expectations are all for other releases.

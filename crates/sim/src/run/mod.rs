@@ -130,6 +130,19 @@ impl Note {
         notes.iter().map(note).collect()
     }
 
+    /// The note on what a scenario leaves open for a search.
+    #[must_use]
+    pub fn search_is_ignored(scenario: &Scenario) -> Option<Note> {
+        let what = "`search` is ignored: this is the run in which nothing is chosen; \
+                    `kube-lockstep check` tries all choices";
+        scenario.search.as_deref().map(|search| Note {
+            file: None,
+            line: search.line,
+            what: what.to_owned(),
+            is_about_reading: true,
+        })
+    }
+
     /// The note on an action none of whose pods exists. `line`: the line of its event in the file.
     fn without_effect(at: Time, line: usize) -> Note {
         let what = format!("the action at t={at} has no effect: none of its pods exists");
