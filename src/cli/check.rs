@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 use super::args::{BuildArgs, Format, OneRelease, Source};
 use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
-use super::fixtures::Fixtures;
+use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
+use super::run::parse_each;
 use super::{exit, interrupt};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep::{Check, Checked, Outcome};
@@ -23,6 +24,9 @@ use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_report::{counted, wrapped};
 use kube_lockstep_scenario::{Scenario, to_yaml};
 use kube_lockstep_sim::run::Verdict;
+
+/// The most scenarios without a search that a note names.
+const MOST_LEFT_OUT: usize = 3;
 
 const HELP: &str = "\
 Exit codes:
@@ -80,21 +84,7 @@ struct Line<'c> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    let selected = fixtures.select(&args.names)?;
-    let scenarios = selected.iter().map(|fixture| fixture.parse());
-    let mut scenarios: Vec<Arc<Scenario>> = scenarios.collect::<Result<_, _>>()?;
-    let has_search = |scenario: &Arc<Scenario>| scenario.search.is_some();
-    if scenarios.len() > 1 && scenarios.iter().any(has_search) {
-        let without = scenarios.iter().filter(|it| !has_search(it));
-        for scenario in without {
-            tell(&note_text(
-                &format!("{}: left out: it has no `search`", scenario.path),
-                columns(),
-            ));
-        }
-        scenarios.retain(has_search);
-    }
+    let scenarios = scenarios_with_search(args)?;
     if args.output.is_some() && scenarios.len() > 1 {
         let what = format!("--output requires one scenario, found {}", scenarios.len());
         return Err(Failure::usage(what).into());
@@ -121,6 +111,40 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     ending.end_by_signal();
     Ok(code)
+}
+
+/// The selected scenarios that have a search. A note names the others.
+fn scenarios_with_search(args: &Args) -> Result<Vec<Arc<Scenario>>, Failure> {
+    let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for scenario in parse_each(&fixtures.select(&args.names)?)? {
+        match scenario {
+            AnyFixture::Hpa(scenario) if scenario.search.is_some() => with.push(scenario),
+            AnyFixture::Hpa(scenario) => without.push(scenario.path.clone()),
+            AnyFixture::Vpa(scenario) => without.push(scenario.path.clone()),
+        }
+    }
+    if with.is_empty() {
+        let what = match without.as_slice() {
+            [path] => {
+                format!("{path}: the scenario has no `search`, so there is nothing to choose")
+            }
+            all => format!("none of the {} scenarios has `search`", all.len()),
+        };
+        let hint = "add `search` to a scenario with an HPA and without a VPA, for example \
+                    `search: {replicas: [1, 5]}`";
+        return Err(Failure::usage(what).hint(hint));
+    }
+    if !without.is_empty() {
+        let named = &without[..without.len().min(MOST_LEFT_OUT)];
+        let rest = without.len() - named.len();
+        let mut names = named.join(", ");
+        if rest > 0 {
+            names = format!("{names}, and {} more", counted(rest, "scenario"));
+        }
+        tell(&note_text(&format!("left out, without `search`: {names}"), columns()));
+    }
+    Ok(with)
 }
 
 /// Searches one scenario. Returns the exit code.

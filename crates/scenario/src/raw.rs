@@ -158,16 +158,10 @@ impl ScenarioFile {
         ),
         FieldRule::new(
             AnHpa,
-            &[
-                "controller",
-                "hpa",
-                "hpas",
-                "otherTargets",
-                "otherPods",
-                "otherNamespaces",
-                "search",
-            ],
+            &["controller", "hpa", "hpas", "otherTargets", "otherPods", "otherNamespaces"],
         ),
+        FieldRule::new(AnHpa, &["search"])
+            .hint("remove the field: a search requires an HPA, and does not support VPAs"),
         FieldRule::new(NoVpa, &["search"]),
     ];
     pub(crate) const PLACES: &'static [CorrectPlace] = &[CorrectPlace {
