@@ -1,7 +1,6 @@
 //! Scenarios from manifests: `--filename`, `--load` and the options beside them, for all commands
 //! that predict.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -490,13 +489,8 @@ pub(super) fn any_scenarios(
 
 /// Reads a draft as a scenario.
 pub(super) fn parse(draft: &Draft) -> Result<AnyFixture, Failure> {
-    let loads = RefCell::new(Vec::new());
-    let read = |path: &str| {
-        loads.borrow_mut().push(path.to_owned());
-        read_load(path)
-    };
-    let parsed = scenario::parse_draft(&draft.file, &draft.to_yaml(), &read);
-    let scenario = parsed.map_err(|error| invalid(draft, error, &loads.borrow()))?;
+    let parsed = scenario::parse_draft(&draft.file, &draft.to_yaml(), &read_load);
+    let scenario = parsed.map_err(|error| invalid(draft, error))?;
     let (id, line) = (draft.name.clone(), draft.line);
     // The user never sees the text of a draft, so its line numbers are left out.
     let notes = |reading_notes: &[Diagnostic]| {
@@ -525,9 +519,8 @@ pub(super) fn applied(draft: &Draft) -> Result<Arc<Scenario>, Failure> {
     draft.notes_on_recommender.clear();
     let scenario = Arc::unwrap_or_clone(parse(&draft)?.applied()?);
     let complete = draft.complete(scenario).map(Arc::new);
-    complete.map_err(|problems| {
-        invalid(&draft, scenario::Error { path: draft.file.clone(), problems }, &[])
-    })
+    complete
+        .map_err(|problems| invalid(&draft, scenario::Error { path: draft.file.clone(), problems }))
 }
 
 /// The scenarios that a command names, as [`any_scenarios`] finds them, in which all autoscalers
@@ -547,22 +540,24 @@ pub(super) fn applied_scenarios(
     Ok((scenarios.collect::<Result<_, _>>()?, found.left_out))
 }
 
-/// The error of an invalid draft, which reads these recorded loads.
-fn invalid(draft: &Draft, error: scenario::Error, loads: &[String]) -> Failure {
-    let hints: BTreeSet<String> = error.problems.iter().filter_map(Diagnostic::hint_text).collect();
-    let hint = hints.first().filter(|_| hints.len() == 1).cloned();
-    // The scenario has the same files: editing the scenario does not fix them.
-    let is_of_a_load =
-        |problem: &Diagnostic| loads.iter().any(|path| problem.what.starts_with(path.as_str()));
-    let hint = hint.or_else(|| {
-        let hint = "`kube-lockstep init` with the same options writes the scenario to a file for \
-                    editing";
-        (!error.problems.iter().all(is_of_a_load)).then(|| hint.to_owned())
-    });
-    let what: Vec<&str> = error.problems.iter().map(|problem| &*problem.what).collect();
+/// The error of an invalid draft. A hint that all problems share is shown once.
+fn invalid(draft: &Draft, error: scenario::Error) -> Failure {
+    let hints: BTreeSet<Option<String>> =
+        error.problems.iter().map(|problem| problem.hint_text().map(with_flags)).collect();
+    let shared = hints.first().filter(|_| hints.len() == 1).cloned().flatten();
+    let text = |problem: &Diagnostic| match problem.hint_text().map(with_flags) {
+        Some(hint) if shared.is_none() => format!("{} ({hint})", problem.what),
+        _ => problem.what.clone(),
+    };
+    let what: Vec<String> = error.problems.iter().map(text).collect();
     let what = what.join("; ");
     let what = format!("{}: {} {}: {what}", draft.file, draft.kind, draft.name);
-    Failure::usage(what).with_hint(hint.map(Hint::from))
+    Failure::usage(what).with_hint(shared.map(Hint::from))
+}
+
+/// A hint on fields of a scenario, with the flags that set these fields.
+fn with_flags(hint: String) -> String {
+    hint.replace("`until`", "`--until`").replace("`horizontal-pod-", "`--horizontal-pod-")
 }
 
 /// Fails if a prediction depends on a value that is missing.

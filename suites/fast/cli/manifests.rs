@@ -90,6 +90,10 @@ fn wrong_options_and_manifests_exit_with_2() {
         (&["-f", PHP_APACHE, "--load", "cpus=1"], "HPA php-apache does not scale on cpus"),
         (&["-f", PHP_APACHE, "--load", "cpu=fast"], "fast: expected a quantity"),
         (&["-f", PHP_APACHE, "--until=-5m"], "the value can't be negative"),
+        (
+            &["-f", PHP_APACHE, "--load", "cpu=1", "--until", "2562047h"],
+            "hint: decrease `--until`, or increase `--horizontal-pod-autoscaler-sync-period`",
+        ),
         (&["-f", PHP_APACHE, "scenario.yaml"], "cannot be used with"),
         (&["--load", "cpu=1", "scenario.yaml"], "--filename"),
         (&[], "--filename"),
@@ -102,6 +106,20 @@ fn wrong_options_and_manifests_exit_with_2() {
         assert!(stderr(&run).contains(expected), "{expected}\n{}", stderr(&run));
         assert_eq!(stdout(&run), "", "{arguments:?}");
     }
+}
+
+#[test]
+fn each_of_several_problems_has_its_own_hint() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let load = folder.path().join("load.csv");
+    fs::write(&load, "time,value\n0,5000000000\n15,3000000000\n").expect("a file can be written");
+    let load = format!("cpu=total:csv({})", text(&load));
+    let options = ["predict", "-f", PHP_APACHE, "--load", &load, "--until", "2562047h"];
+    let shown = stderr(&kube_lockstep(&options).assert().code(2));
+    for hint in ["(decrease `--until`, or increase", "(add `unit=1m` for millicores"] {
+        assert!(shown.contains(hint), "{shown}");
+    }
+    assert!(!shown.contains("`kube-lockstep init`"), "{shown}");
 }
 
 #[test]
