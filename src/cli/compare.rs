@@ -13,7 +13,7 @@ use super::args::{self, Format, Source};
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{self, AutoscalerArgs, ManifestArgs, SkipArgs};
-use super::measure::MeasureArgs;
+use super::measure::{MeasureArgs, note_on_cost};
 use super::output::{columns, most_columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::setting::Setting;
@@ -493,6 +493,8 @@ impl Predictions {
                 if let Some(price) = args.measure.price {
                     figures = figures.at_price(&price, &scenario.workload.spec);
                 }
+                let note = note_on_cost(&figures).map(|note| format!("{setting}: {note}"));
+                note.iter().for_each(|note| self.add_note(note));
                 note_on_metrics(setting, &lacking).iter().for_each(|note| self.add_note(note));
                 let before = before.as_ref();
                 let first_difference =

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::failure::Failure;
 use kube_lockstep_report::capacity::Capacity;
 use kube_lockstep_report::comparison::Reference;
+use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario::Scenario;
 
@@ -66,6 +67,15 @@ impl MeasureArgs {
         }
         Ok(())
     }
+}
+
+/// A note on a cost of 0. A VPA sets requests, so that it is known only after a prediction.
+pub(super) fn note_on_cost(figures: &Figures) -> Option<&'static str> {
+    let is_free = figures.cost == Some(0.0) && figures.pod_hours > 0.0;
+    is_free.then_some(
+        "the cost is 0, because the pods never have a request with a price; set the requests with \
+         --request, or give a price per pod: --price pod=0.05",
+    )
 }
 
 /// The names of the metrics of the HPAs of a scenario.

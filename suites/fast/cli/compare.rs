@@ -1,5 +1,7 @@
 //! The comparison of settings.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::{json, kube_lockstep, stderr, stdout, support, text};
@@ -527,6 +529,30 @@ fn settings_and_releases_of_a_vpa_are_compared() {
     let wrong = ["--set=hamster/spec.updatePolicy.minReplicas=3"];
     let error = stderr(&kube_lockstep(&VPA).args(wrong).assert().code(2));
     assert!(error.contains("no such VPA") && error.contains("the VPAs are hamster-vpa"), "{error}");
+}
+
+#[test]
+fn a_cost_of_zero_is_noted_for_each_setting_that_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("hamster.yaml");
+    let read = |name: &str| {
+        fs::read_to_string(format!("examples/hamster/{name}.yaml")).expect("an example")
+    };
+    let requests = "            requests:\n              cpu: 100m\n              memory: 50Mi\n";
+    let deployment = read("deployment").replace(requests, "");
+    fs::write(&path, format!("{deployment}---\n{}", read("vpa"))).expect("manifests");
+    let of = ["-f", text(&path), "--load=cpu=300m", "--load=memory=100Mi", "--until=3h"];
+    let off = "--set=off:spec.updatePolicy.updateMode=\"Off\"";
+    let run = kube_lockstep(&["compare"]).args(of).args([off, "--price=cpu=0.03"]).assert().code(0);
+    let notes = stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    let note = "the cost is 0, because the pods never have a request with a price";
+    assert!(notes.contains(&format!("off: {note}")), "{notes}");
+    assert_eq!(notes.matches(note).count(), 1, "{notes}");
+    let vary = "--vary=spec.updatePolicy.updateMode=\"Off\"";
+    let options = [vary, "--price=cpu=0.03", "--objective=oom-kills<=9", "--no-confirm"];
+    let run = kube_lockstep(&["tune"]).args(of).args(options).assert().code(0);
+    let notes = stderr(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(notes.matches(note).count(), 1, "{notes}");
 }
 
 #[test]
