@@ -374,6 +374,7 @@ fn draft_objects(
     // HPAs that are not predicted matter for a note only, so errors in them are ignored.
     let all_hpas = objects.hpas.iter().filter_map(|it| ValidHpa::read(it).ok());
     let all_hpas: Vec<ValidHpa> = all_hpas.collect();
+    let all_vpas = recommender::readable(&objects.vpas);
     let predicted: Vec<&ValidHpa> = groups.iter().flatten().collect();
     let idle = recommender::leave_out_idle(&mut alone, !groups.is_empty(), options);
     for vpa in alone {
@@ -385,7 +386,9 @@ fn draft_objects(
         let draft = invalid.note(recommender::draft_vpa(vpa, target, &all_hpas, sources))?;
         let Some(mut draft) = draft else { continue };
         let separate = recommender::why_predicted_alone(vpa, &predicted, &vpas);
-        let note = separate.or_else(|| recommender::hpa_left_out(vpa, &all_hpas));
+        let note = separate
+            .or_else(|| recommender::hpa_left_out(vpa, &all_hpas))
+            .or_else(|| recommender::competition(vpa, &all_vpas));
         draft.notes.extend(note.map(Diagnostic::from));
         list.push(draft);
     }

@@ -61,6 +61,17 @@ impl ValidVpa {
                 == (&*target.kind, self.group(), &*target.name)
     }
 
+    /// Returns true if another VPA changes the same pods.
+    fn competes_with(&self, other: &ValidVpa) -> bool {
+        let (target, of_other) = (&self.vpa.target, &other.vpa.target);
+        self.changes_pods()
+            && other.changes_pods()
+            && self.full_name() != other.full_name()
+            && same_namespace(self.namespace.as_ref(), other.namespace.as_ref())
+            && (&*target.kind, self.group(), &*target.name)
+                == (&*of_other.kind, other.group(), &*of_other.name)
+    }
+
     /// Adds the VPA and its recommender to a scenario.
     pub(crate) fn add_to(&self, file: &mut ScenarioFile) {
         let gate = ("feature-gates".to_owned(), "PerVPAConfig=true".into());
@@ -241,6 +252,19 @@ pub(super) fn hpa_left_out(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> 
     ))
 }
 
+/// The note on a VPA whose target has other VPAs. `vpas`: all of the manifests.
+pub(super) fn competition(vpa: &ValidVpa, vpas: &[ValidVpa]) -> Option<String> {
+    let others = vpas.iter().filter(|other| vpa.competes_with(other));
+    let names: Vec<&str> = others.map(|other| &*other.vpa.name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "this prediction does not include VPA {}, which has the same target: of several VPAs, \
+             a cluster uses the one that was created first. A target should have only one VPA",
+            names.join(" and VPA ")
+        )
+    })
+}
+
 /// The note on a VPA without an HPA.
 fn keeps_requests(vpa: &ValidVpa) -> Option<String> {
     vpa.changes_pods().then(|| {
@@ -264,6 +288,7 @@ pub(crate) fn draft_vpa(
     if replicas.is_none() && target.is_some() {
         notes.push(without_replicas(kind, name));
     }
+    notes.extend(of_jobs(kind, name));
     notes.extend(notes_on_fields(vpa));
     let feedback = feedback(vpa, hpas);
     let keeps_requests = keeps_requests(vpa).filter(|_| feedback.is_none());
@@ -299,6 +324,19 @@ fn without_replicas(kind: &str, name: &str) -> String {
         ),
         _ => format!("{kind} {name} sets no replicas, so it has 1 pod; see --replicas"),
     }
+}
+
+/// The note on pods that end when they are done.
+fn of_jobs(kind: &str, name: &str) -> Option<String> {
+    let starts = match kind {
+        "CronJob" => "the schedule starts no others",
+        "Job" => "no others replace them",
+        _ => return None,
+    };
+    Some(format!(
+        "the pods of {kind} {name} run from the start to the end of the scenario: none of them is \
+         done before, and {starts}"
+    ))
 }
 
 /// Notes on the status, and on fields that require a feature gate or have no effect.

@@ -868,6 +868,37 @@ fn a_vpa_that_is_predicted_separately_from_the_hpa_has_a_note_with_the_reason() 
 }
 
 #[test]
+fn each_of_several_vpas_of_a_target_has_a_note() {
+    let second = VPA.replace("web-vpa", "another");
+    let off = format!("{second}  updatePolicy: {{updateMode: 'Off'}}\n");
+    let elsewhere = second.replace("name: web}", "name: api}");
+    let loads = DraftOptions { replicas: Some(2), ..options(&["cpu=300m", "memory=200Mi"]) };
+    for (other, expected) in [(&second, 2), (&off, 0), (&elsewhere, 0)] {
+        let list = drafts(&[VPA, other, DEPLOYMENT], &loads).list;
+        let notes: Vec<String> = list.iter().flat_map(|it| note_texts(&it.notes)).collect();
+        let found = notes.iter().filter(|note| note.contains("which has the same target"));
+        assert_eq!(found.count(), expected, "{notes:?}");
+    }
+    let list = drafts(&[VPA, &second, DEPLOYMENT], &loads).list;
+    let notes = note_texts(&list[0].notes).concat();
+    assert!(notes.contains("does not include VPA another, which"), "{notes}");
+}
+
+#[test]
+fn a_vpa_of_a_job_has_a_note_that_its_pods_do_not_end() {
+    let job = |kind: &str| {
+        let vpa = VPA.replace("apps/v1, kind: Deployment", &format!("batch/v1, kind: {kind}"));
+        let loads = DraftOptions { replicas: Some(2), ..options(&["cpu=300m", "memory=200Mi"]) };
+        note_texts(&drafts(&[&vpa], &loads).list[0].notes).concat()
+    };
+    let cron_job = job("CronJob");
+    assert!(cron_job.contains("the pods of CronJob web run from the start"), "{cron_job}");
+    assert!(cron_job.contains("the schedule starts no others"), "{cron_job}");
+    assert!(job("Job").contains("no others replace them"), "{}", job("Job"));
+    assert!(!job("DaemonSet").contains("run from the start"), "{}", job("DaemonSet"));
+}
+
+#[test]
 fn with_a_vpa_a_pod_has_the_requests_and_the_limit_of_its_containers() {
     let sidecar = DEPLOYMENT.to_owned() + "      - {name: proxy, image: example.org/proxy}\n";
     let request = "cpu=1".parse().expect("a request");
