@@ -109,6 +109,26 @@ fn wrong_options_and_manifests_exit_with_2() {
 }
 
 #[test]
+fn a_load_below_zero_is_noted_only_if_it_never_rises_above() {
+    let notes = |manifests: &str, loads: &[&str]| {
+        let mut arguments = vec!["predict", "-f", manifests, "--until=1h"];
+        arguments.extend(loads);
+        let run = kube_lockstep(&arguments).assert().code(0);
+        stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let note = "the usage of cpu is below zero all the time, and counts as 0";
+    let hamster = |cpu: &str| notes("examples/hamster", &[cpu, "--load=memory=60Mi"]);
+    for cpu in ["--load=cpu=1 - 3", "--load=cpu=ramp(0s:100m,1h:200m) - 300m"] {
+        assert!(notes(PHP_APACHE, &[cpu]).contains(note), "{cpu}");
+        assert!(hamster(cpu).contains(note), "{cpu}");
+    }
+    for cpu in ["--load=cpu=ramp(0s:100m,1h:400m) - 300m", "--load=cpu=1 - 1"] {
+        assert!(!notes(PHP_APACHE, &[cpu]).contains(note), "{cpu}");
+        assert!(!hamster(cpu).contains(note), "{cpu}");
+    }
+}
+
+#[test]
 fn each_of_several_problems_has_its_own_hint() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let load = folder.path().join("load.csv");

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::below_zero;
 use super::during::{self, EarlierReconciles, EventsDuring, Happened};
 use super::findings::Findings;
 use super::hpa_with_vpa::{HpaWithVpa, VpaRun};
@@ -464,6 +465,7 @@ impl<'a> HpaLockstep<'a> {
         let is_cut = self.scenario.is_of_manifests && self.world.has_cut_loads();
         let mut notes = self.scenario.notes.clone();
         notes.extend(is_cut.then(|| CUT_LOAD.into()));
+        notes.extend(below_zero::notes(&self.scenario.metrics, self.scenario.until));
         let notes = manifest_notes.into_iter().chain(Note::on_reading(&notes, self.scenario.line));
         let never = self.pending.iter().map(|index| during::never(self.event(*index)));
         let unchecked = self.unchecked(release);

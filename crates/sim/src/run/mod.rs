@@ -2,6 +2,7 @@
 //!
 //! This is the only caller of the comparison. It prints nothing.
 
+mod below_zero;
 pub mod change;
 pub mod comparison;
 pub mod demand;

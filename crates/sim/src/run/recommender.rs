@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Note;
+use super::below_zero;
 use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
 use crate::expect::Unmet;
@@ -217,7 +218,8 @@ fn free_run(scenario: &VpaScenario, release: VpaRelease, keep: Keep<'_>) -> Char
 /// Notes for the author of a scenario. `unmatched`: the indices of the events whose actions
 /// matched no existing pod.
 pub fn notes(scenario: &VpaScenario, release: VpaRelease, unmatched: &[usize]) -> Vec<Note> {
-    let mut notes = Note::on_reading(&scenario.notes, scenario.line);
+    let below_zero = below_zero::notes(&scenario.metrics, scenario.until);
+    let mut notes = Note::on_reading(&[&scenario.notes[..], &below_zero].concat(), scenario.line);
     notes.extend(without_effect(scenario, unmatched));
     let is_unchecked = scenario.all_expectations_are_for_others(release);
     notes.extend(is_unchecked.then(|| {
