@@ -428,10 +428,14 @@ fn files_below(root: &Path) -> std::io::Result<Vec<Fixture>> {
                 if below != Path::new(INVALID) && !is_hidden {
                     folders.push(path);
                 }
-            } else if is_yaml(&path) && below != Path::new(KNOWN) {
-                // A file that can't be read gives an error when it is parsed.
-                let is_other = |text: &str| Content::detect(text) != Content::Scenario;
-                if input_file::read(&path).is_ok_and(|text| is_other(&text)) {
+            } else if (is_yaml(&path) || is_json(&path)) && below != Path::new(KNOWN) {
+                let is_scenario = match input_file::read(&path) {
+                    Ok(text) => Content::detect(&text) == Content::Scenario,
+                    // A file that can't be read gives an error when it is parsed. One in JSON can
+                    // also be a recorded load, which may be long.
+                    Err(_) => is_yaml(&path),
+                };
+                if !is_scenario {
                     continue;
                 }
                 let id = id_of(below);
@@ -488,6 +492,10 @@ fn embedded() -> Vec<Fixture> {
 
 fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }
 
 fn id_of(below: &Path) -> String {

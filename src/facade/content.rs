@@ -1,6 +1,8 @@
 //! Distinguishes scenarios from manifests and from files of other tools.
 
-/// The kind of content of a YAML file.
+use serde_json::{Deserializer, Value};
+
+/// The kind of content of a YAML or JSON file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
     /// A scenario, or a text that resembles one: a misspelled scenario gives an error instead of
@@ -13,8 +15,11 @@ pub enum Content {
 }
 
 impl Content {
-    /// The content of a text, which need not be valid YAML.
+    /// The content of a text, which need not be valid YAML or JSON.
     pub fn detect(text: &str) -> Content {
+        if let Some(content) = Content::of_json(text) {
+            return content;
+        }
         const FIELDS: [&str; 10] = [
             "requirement",
             "hpa",
@@ -50,6 +55,25 @@ impl Content {
             false => Content::Other,
         }
     }
+
+    /// The content of a text that begins like JSON. None: it is YAML.
+    fn of_json(text: &str) -> Option<Content> {
+        let text = text.trim_start();
+        if !text.starts_with(['{', '[']) {
+            return None;
+        }
+        let Some(Ok(value)) = Deserializer::from_str(text).into_iter::<Value>().next() else {
+            return text.contains("\"kube-lockstep.dev/").then_some(Content::Scenario);
+        };
+        let (kind, version) = (value["kind"].as_str(), value["apiVersion"].as_str());
+        let is_own = version.is_some_and(|version| version.starts_with("kube-lockstep"));
+        if kind == Some("Scenario") || is_own {
+            return Some(Content::Scenario);
+        }
+        let is_object = !value["metadata"].is_null() || !value["items"].is_null();
+        let is_manifest = kind.is_some() && version.is_some() && is_object;
+        Some(if is_manifest { Content::Manifest } else { Content::Other })
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +94,22 @@ mod tests {
         }
         for text in ["on: push\njobs: {}\n", "replicas: 3\nmetrics: {enabled: true}\n", ""] {
             assert_eq!(Content::detect(text), Content::Other, "{text}");
+        }
+    }
+
+    #[test]
+    fn json_can_be_a_scenario_a_manifest_or_something_else() {
+        let content = |text: &str| (Content::detect(text), text.to_owned());
+        for (text, expected) in [
+            (r#"{"apiVersion": "kube-lockstep.dev/v1alpha1"}"#, Content::Scenario),
+            (r#"  {"kind":"Scenario","hpa":{}}"#, Content::Scenario),
+            (r#"{"apiVersion": "kube-lockstep.dev/v1alpha1","#, Content::Scenario),
+            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, Content::Manifest),
+            (r#"{"status":"success","data":{"kind":"Scenario"}}"#, Content::Other),
+            ("{\"path\": \"a\"}\n{\"kind\": \"Scenario\"}\n", Content::Other),
+            ("[]", Content::Other),
+        ] {
+            assert_eq!(content(text), (expected, text.to_owned()));
         }
     }
 

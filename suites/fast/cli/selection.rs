@@ -83,6 +83,23 @@ fn folders_are_named_by_id_or_by_path() {
 }
 
 #[test]
+fn scenarios_in_json_are_found_in_folders_but_not_recorded_loads() {
+    let (folder, file) = folder("");
+    let scenario: serde_json::Value = serde_yaml::from_str(SCENARIO).expect("a scenario");
+    let json_file = folder.path().join("same.json");
+    let scenario = serde_json::to_string_pretty(&scenario).expect("a scenario as JSON");
+    fs::write(&json_file, scenario).expect("a file can be written");
+    fs::copy("examples/shop/tuesday.json", folder.path().join("load.json")).expect("a copy");
+    let whole = text(folder.path());
+    for names in [[whole, whole], [&format!("{whole}/*.yaml"), &format!("{whole}/*.json")]] {
+        let list = kube_lockstep(&["list", "--format=json"]).args(names).assert().code(0);
+        let lines = json(&list);
+        let paths: Vec<&str> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
+        assert_eq!(paths, [text(&file), text(&json_file)]);
+    }
+}
+
+#[test]
 fn a_misspelt_folder_is_suggested() {
     for (name, suggested) in
         [("tolernce", "tolerance"), ("fixtures/stabilisation", "stabilization")]
