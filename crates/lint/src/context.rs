@@ -62,10 +62,10 @@ impl<'a> Context<'a> {
         let hpas: Vec<_> = manifests.hpas.iter().map(with_target).collect();
         let selected = manifests.workloads.iter().filter(|workload| has_own_pods(workload));
         let selected = selected.map(|workload| {
-            let namespace = workload.object.namespace();
             let selects = |hpa: &HpaWithTarget<'_>| {
                 let matches = |it: &Selector| it.matches(&workload.pods.labels);
-                hpa.hpa.name.namespace == namespace && hpa.selector.as_ref().is_some_and(matches)
+                hpa.is_in_namespace_of(&workload.object)
+                    && hpa.selector.as_ref().is_some_and(matches)
             };
             let by = (0..hpas.len()).filter(|index| selects(&hpas[*index])).collect();
             SelectedPods { workload, by }
@@ -104,6 +104,26 @@ fn has_own_pods(workload: &ValidWorkload) -> bool {
 }
 
 impl<'a> HpaWithTarget<'a> {
+    /// Returns true if an object is in the namespace of the HPA. If only the HPA or its target
+    /// names a namespace, the other manifest leaves it open.
+    fn is_in_namespace_of(&self, object: &Object) -> bool {
+        let namespace = object.namespace();
+        let is_of_target = |target: &ValidWorkload| target.object.namespace() == namespace;
+        self.hpa.name.namespace == namespace || self.target.is_some_and(is_of_target)
+    }
+
+    /// Returns true if both HPAs scale the same object.
+    pub(crate) fn has_same_target(&self, other: &HpaWithTarget<'_>) -> bool {
+        let is_one = |(one, other): (&ValidWorkload, &ValidWorkload)| std::ptr::eq(one, other);
+        let have_one = self.target.zip(other.target).is_some_and(is_one);
+        self.hpa.has_same_target(other.hpa) || have_one && self.shares_namespace(other)
+    }
+
+    /// Returns true if both HPAs can be in the same namespace.
+    pub(crate) fn shares_namespace(&self, other: &HpaWithTarget<'_>) -> bool {
+        self.object().shares_namespace(other.object())
+    }
+
     pub(crate) fn object(&self) -> &'a Object {
         &self.hpa.object
     }

@@ -5,6 +5,7 @@
 //! scanning requires.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -68,7 +69,7 @@ fn result(finding: &Finding, rules: &[&Rule], path: &dyn Fn(&str) -> String) -> 
         "message": {"text": diagnostic.in_one_line("\nhint: ")},
         "locations": [{
             "physicalLocation": {
-                "artifactLocation": {"uri": uri(&file), "uriBaseId": "%SRCROOT%"},
+                "artifactLocation": location(&file),
                 "region": {
                     "startLine": place.map_or(1, |place| place.line),
                     "startColumn": place.map_or(1, |place| place.column),
@@ -82,6 +83,15 @@ fn result(finding: &Finding, rules: &[&Rule], path: &dyn Fn(&str) -> String) -> 
         }],
         "properties": {"evidence": evidence},
     })
+}
+
+/// A file: in the repository if its path is relative.
+fn location(path: &str) -> Value {
+    let uri = uri(path);
+    match Path::new(path).is_absolute() {
+        true => json!({"uri": format!("file:///{}", uri.trim_start_matches('/'))}),
+        false => json!({"uri": uri, "uriBaseId": "%SRCROOT%"}),
+    }
 }
 
 /// A path as the reference of a URI.
@@ -102,7 +112,16 @@ fn uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::uri;
+    use super::{location, uri};
+    use serde_json::json;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_outside_of_the_repository_has_a_whole_uri() {
+        assert_eq!(location("/tmp/a web.yaml"), json!({"uri": "file:///tmp/a%20web.yaml"}));
+        let below = json!({"uri": "hpa/web.yaml", "uriBaseId": "%SRCROOT%"});
+        assert_eq!(location("./hpa/web.yaml"), below);
+    }
 
     #[test]
     fn paths_are_references_of_uris() {

@@ -281,6 +281,36 @@ fn several_hpas_of_the_same_pods_stop() {
 }
 
 #[test]
+fn a_manifest_can_leave_the_namespace_open() {
+    let of = |name: &str, namespace: &str| {
+        let named = format!("{{name: {name}, namespace: {namespace}}}");
+        hpa_of(name, "web", QUEUE).replace(&format!("{{name: {name}}}"), &named)
+    };
+    let id = "ambiguous-selector";
+    let expected = "HPA b/other scales Deployment web, as does HPA web";
+    assert_cases(
+        id,
+        vec![
+            case([web(), hpa("web", &cpu()), of("other", "b")]).finds(id, Derived, 22, expected),
+            // The target is in one of two namespaces.
+            case([web(), of("one", "a"), of("other", "b")]),
+        ],
+    );
+    let id = "selector-matches-other-pods";
+    let web_in_b = hpa("web", &cpu()).replace("{name: web}", "{name: web, namespace: b}");
+    let expected = "the pods of CronJob nightly (web.yaml:18): HPA b/web counts";
+    let elsewhere = cron_job("app: web", ", namespace: c");
+    assert_cases(
+        id,
+        vec![
+            case([web(), web_in_b.clone(), cron_job("app: web", "")])
+                .finds(id, Derived, 5, expected),
+            case([web(), web_in_b, elsewhere]),
+        ],
+    );
+}
+
+#[test]
 fn selectors_match_the_pods_of_other_workloads() {
     let id = "selector-matches-other-pods";
     let replica_set = |owner: &str| {

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::hpa::{ValidHpa, subject_of};
-use super::load::Load;
+use super::load::{HpaName, Load};
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
 use super::pods::Pods;
 use super::recommender::{ValidVpa, pods_owner, read_vpa};
 use super::select::{Invalid, check_kinds, check_names, find_autoscalers};
 use super::settings::unused;
 use super::target::{find_target, read_target};
+use super::units::Loaded;
 use super::{AutoscalerKind, DraftError, DraftOptions};
 use kube_autoscaler_models::api::MetricSpec;
 use kube_autoscaler_models::selector::Selector;
+use kube_lockstep_scenario::resolve::usual_pod;
 
 /// The autoscalers and workloads of manifests, and the loads of the metrics.
 pub struct Manifests {
@@ -59,6 +61,7 @@ impl Manifests {
         invalid.check()?;
         let manifests = manifests?;
         manifests.check_loads()?;
+        manifests.check_units()?;
         Ok(manifests)
     }
 
@@ -146,6 +149,25 @@ impl Manifests {
                 && limits.any(|index| has(index, "defaultRequest") || has(index, "default"))
         };
         self.limit_ranges.iter().any(|range| gives(&range))
+    }
+
+    /// Rejects loads in another unit.
+    fn check_units(&self) -> Result<(), DraftError> {
+        for ValidWorkload { object, pods } in &self.workloads {
+            let hpas = || self.hpas.iter().filter(|hpa| hpa.scales(object));
+            let vpas = self.vpas.iter().filter(|vpa| vpa.targets(object));
+            let most = hpas().map(|hpa| hpa.hpa.max_replicas).max();
+            let most_replicas = i64::from(most.or(pods.replicas).unwrap_or(1));
+            let names = hpas().map(|hpa| hpa.name.clone());
+            let names: Vec<HpaName> = names.chain(vpas.map(ValidVpa::full_name)).collect();
+            let without_request = |resource: &str| usual_pod(resource).filter(|_| most.is_none());
+            if !names.is_empty() {
+                let autoscalers = &names[..];
+                Loaded { pods, autoscalers, most_replicas, without_request: &without_request }
+                    .check_units(&self.loads)?;
+            }
+        }
+        Ok(())
     }
 
     /// Rejects loads of metrics that no autoscaler has.

@@ -136,6 +136,12 @@ impl Object {
         Some(self.text(&["metadata", "namespace"])).filter(|namespace| !namespace.is_empty())
     }
 
+    /// Returns true if another object can be in the same namespace.
+    #[must_use]
+    pub fn shares_namespace(&self, other: &Object) -> bool {
+        same_namespace(self.namespace().as_ref(), other.namespace().as_ref())
+    }
+
     /// Returns true if the object is the target of this autoscaler, which may be invalid.
     pub(super) fn refers_to(&self, kind: AutoscalerKind, object: &Object) -> bool {
         let reference = match kind {
@@ -144,7 +150,7 @@ impl Object {
         };
         let text = |name: &str| self.text(&["spec", reference, name]);
         let version = text("apiVersion");
-        same_namespace(self.namespace().as_ref(), object.namespace().as_ref())
+        self.shares_namespace(object)
             && object.kind() == text("kind")
             && object.name() == text("name")
             && object.group() == version.split_once('/').map_or("", |(group, _)| group)

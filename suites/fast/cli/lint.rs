@@ -103,6 +103,15 @@ fn wrong_options_and_manifests_exit_with_2() {
         (&["-f", "-"], "kube-lockstep lint -f -"),
         (&["-f", "examples/shop", "--rule", "missing-requests"], "did you mean `missing-request`?"),
         (&["-f", "examples/shop", "--load", "cpus=1"], "no HPA scales on cpus"),
+        (
+            &["-f", "examples/php-apache", "--load", "cpu=300"],
+            "--load cpu: the unit seems to be wrong: the load is up to 300 cores, but a pod \
+             requests 200m",
+        ),
+        (
+            &["-f", "examples/hamster", "--load", "memory=100"],
+            "--load memory: the unit seems to be wrong",
+        ),
         (&["-f", "examples/shop", "--feature-gates", "A=true"], "unrecognized feature gate: A"),
         (&["-f", "examples/shop", "--feature-gates", "kubelet:A=true"], "no component kubelet"),
         (&["-f", "examples/shop", "--release", "1.99"], "1.99"),

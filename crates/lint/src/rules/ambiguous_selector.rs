@@ -29,7 +29,7 @@ fn check(context: &Context<'_>) -> Vec<Found> {
     // The workload whose pods both select, unless both scale the same one.
     let mut pairs: BTreeMap<Pair, Option<&ValidWorkload>> = BTreeMap::new();
     for second in 0..hpas.len() {
-        let is_same = |first: &usize| hpas[*first].hpa.has_same_target(hpas[second].hpa);
+        let is_same = |first: &usize| hpas[*first].has_same_target(&hpas[second]);
         // Each HPA is reported once, with the first HPA that it conflicts with.
         let same = (0..second).find(is_same);
         pairs.extend(same.map(|first| (Pair { second, first }, None)));
@@ -37,7 +37,8 @@ fn check(context: &Context<'_>) -> Vec<Found> {
     let is_checked = context.rules.pods.ambiguous_selector_is_checked;
     for SelectedPods { workload, by } in context.selected.iter().filter(|_| is_checked) {
         for (index, second) in by.iter().copied().enumerate() {
-            let first = by[..index].first().copied();
+            let mut others = by[..index].iter().copied();
+            let first = others.find(|first| hpas[*first].shares_namespace(&hpas[second]));
             if let Some(first) = first.filter(|_| !pairs.keys().any(|it| it.second == second)) {
                 pairs.insert(Pair { second, first }, Some(workload));
             }
