@@ -9,9 +9,6 @@ use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::{Action, Observed, Point, Search, Signal, TimelineEvent};
 
-/// The largest number of combinations of values of the open metrics.
-const MOST_COMBINATIONS: usize = 10_000;
-
 /// The times of a choice.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
@@ -125,6 +122,9 @@ impl Add for Distance {
 
 impl Choices {
     pub(crate) fn new(scenario: &Scenario, search: &Search) -> Result<Choices, String> {
+        if !search.is_small() {
+            return Err("the search has too many values".to_owned());
+        }
         let default = scenario.flags.sync_period;
         let base = |metric: &str| {
             let mut metrics = scenario.metrics.clone();
@@ -158,7 +158,7 @@ impl Choices {
         };
         let of = search.events.iter().flat_map(|events| &events.of);
         let mut timeline = scenario.timeline.iter().chain(of);
-        let choices = Choices {
+        Ok(Choices {
             metrics,
             events: events.collect(),
             most_events: search.events.as_ref().map_or(0, |events| events.at_most),
@@ -166,22 +166,7 @@ impl Choices {
             default_replicas: scenario.workload.replicas,
             creates_target: timeline.any(|event| matches!(event.action, Action::TargetDeleted(_))),
             until: scenario.until,
-        };
-        match choices.combinations() {
-            Some(_) => Ok(choices),
-            None => Err(format!(
-                "the open metrics have more than {MOST_COMBINATIONS} combinations of values"
-            )),
-        }
-    }
-
-    /// The number of combinations of values of the metrics.
-    fn combinations(&self) -> Option<usize> {
-        let lengths = self.metrics.iter().map(|open| open.values.len());
-        let all = lengths.chain([self.replicas.len()]);
-        let all = all.into_iter().try_fold(1usize, usize::checked_mul);
-        let small = self.metrics.iter().all(|open| open.values.len() <= usize::from(u8::MAX));
-        all.filter(|all| *all <= MOST_COMBINATIONS && small)
+        })
     }
 
     /// The first time at or after a time at which there is a choice. `None`: there is none until

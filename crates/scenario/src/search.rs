@@ -14,6 +14,12 @@ use super::text::{AnyQuantity, As, Instant, PositiveDuration};
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::time::{Span, Time};
 
+/// The largest number of values of a metric.
+pub(crate) const MOST_VALUES: usize = 254;
+
+/// The largest number of combinations of initial replicas and values of metrics.
+pub(crate) const MOST_COMBINATIONS: usize = 10_000;
+
 /// What `kube-lockstep check` may choose. The expectations must hold for all choices.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -46,7 +52,7 @@ pub struct OpenMetric {
     #[schemars(length(min = 1))]
     pub metric: Arc<str>,
     /// The values.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = MOST_VALUES))]
     pub values: Vec<OpenValue>,
     /// The time between two choices. Default: the sync period of the controller.
     #[serde(
@@ -89,6 +95,23 @@ pub struct OpenEvents {
     /// With `every`: the last time, at the latest. Default: the end of the scenario.
     #[serde(default, with = "As::<Option<Instant>>", skip_serializing_if = "Option::is_none")]
     pub to: Option<Time>,
+}
+
+impl Search {
+    /// The number of combinations of initial replicas and values of metrics. Each metric also has
+    /// a value up to the first choice.
+    #[must_use]
+    pub fn combinations(&self) -> usize {
+        let of_metrics = self.choose.iter().map(|open| open.values.len() + 1);
+        of_metrics.fold(self.replicas.len().max(1), usize::saturating_mul)
+    }
+
+    /// Returns true if no limit is exceeded.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.combinations() <= MOST_COMBINATIONS
+            && self.choose.iter().all(|open| open.values.len() <= MOST_VALUES)
+    }
 }
 
 impl Metrics {

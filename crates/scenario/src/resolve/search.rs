@@ -6,8 +6,8 @@ use super::values::{check_replicas, not_after_end};
 use crate::error::suggest;
 use crate::raw::ScenarioFile;
 use crate::resolved::{Action, Metrics, Signal, TimelineEvent};
-use crate::search::{OpenEvents, OpenMetric, Search};
-use kube_autoscaler_models::counted::listed;
+use crate::search::{MOST_COMBINATIONS, MOST_VALUES, OpenEvents, OpenMetric, Search};
+use kube_autoscaler_models::counted::{counted, listed, thousands};
 use kube_autoscaler_models::time::{Span, Time};
 
 /// The times of an expectation that a search can check while a run goes on.
@@ -40,6 +40,15 @@ pub(super) fn resolve(
             problems.plain(at.key("metric"), format!("duplicate metric `{}`", open.metric));
         }
         check_metric(open, metrics, context.until, at, problems);
+    }
+    let combinations = search.combinations();
+    if combinations > MOST_COMBINATIONS {
+        let what = format!(
+            "the search has {} of initial replicas and values, more than the limit of {}",
+            counted(combinations, "combination"),
+            thousands(MOST_COMBINATIONS)
+        );
+        problems.hint(at.key_position("choose"), what, "leave out values or metrics");
     }
     if let Some(events) = &mut search.events {
         check_events(context, events, at.key("events"), problems);
@@ -85,6 +94,10 @@ fn check_metric(
     let at_values = at.key("values");
     if values.is_empty() {
         problems.plain(at_values, "expected at least one value");
+    }
+    if values.len() > MOST_VALUES {
+        let what = format!("expected at most {MOST_VALUES} values, found {}", values.len());
+        problems.plain(at_values, what);
     }
     for (index, value) in values.iter().enumerate() {
         if values[..index].contains(value) {
