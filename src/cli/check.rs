@@ -1,7 +1,8 @@
 //! `kube-lockstep check`.
 
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -11,6 +12,7 @@ use super::args::{BuildArgs, Format, OneRelease, Source};
 use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::failure::Failure;
 use super::fixtures::{AnyFixture, Fixtures};
+use super::manifests::relative;
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_each;
@@ -21,7 +23,7 @@ use kube_lockstep_check::{Counterexample, STATES};
 use kube_lockstep_report::json;
 use kube_lockstep_report::outcome::note_text;
 use kube_lockstep_report::terminal::CountBar;
-use kube_lockstep_report::{counted, wrapped};
+use kube_lockstep_report::{counted, thousands, wrapped};
 use kube_lockstep_scenario::{Scenario, to_yaml};
 use kube_lockstep_sim::run::Verdict;
 
@@ -98,6 +100,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let mut code = exit::CONFORMS;
     for (index, scenario) in scenarios.iter().enumerate() {
         if stop.is_cancelled() {
+            let rest = counted(scenarios.len() - index, "scenario");
+            tell(&note_text(&format!("interrupted: not searched: {rest}"), columns()));
             break;
         }
         if index > 0 && args.format == Format::Text {
@@ -140,7 +144,7 @@ fn scenarios_with_search(args: &Args) -> Result<Vec<Arc<Scenario>>, Failure> {
         let rest = without.len() - named.len();
         let mut names = named.join(", ");
         if rest > 0 {
-            names = format!("{names}, and {} more", counted(rest, "scenario"));
+            names = format!("{names}, and {}", counted(rest, "more scenario"));
         }
         tell(&note_text(&format!("left out, without `search`: {names}"), columns()));
     }
@@ -171,7 +175,8 @@ fn check_one(
     let found = checked.counterexample.as_ref();
     match (found, output) {
         (Some(found), Some(file)) => {
-            file.write_all(to_yaml(&found.scenario, None).as_bytes())?;
+            let scenario = moved(&found.scenario, args.output.as_deref());
+            file.write_all(to_yaml(&scenario, None).as_bytes())?;
         }
         (None, Some(_)) => {
             let what = "--output: no counterexample was found, so nothing is written; an existing \
@@ -205,68 +210,92 @@ fn check_one(
     })
 }
 
+/// The scenario with the paths of recordings relative to another file than its own.
+fn moved(scenario: &Scenario, file: Option<&Path>) -> Scenario {
+    let folder = |file: &Path| {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        fs::canonicalize(folder.unwrap_or(Path::new(".")))
+    };
+    let mut scenario = scenario.clone();
+    let (Ok(from), Some(Ok(to))) = (folder(Path::new(&scenario.path)), file.map(folder)) else {
+        return scenario;
+    };
+    for recorded in scenario.metrics.recorded_mut() {
+        let path = recorded.source.path_mut();
+        if let Ok(whole) = fs::canonicalize(from.join(&*path))
+            && Path::new(path).is_relative()
+        {
+            *path = relative(&whole, &to).unwrap_or(whole).display().to_string();
+        }
+    }
+    scenario
+}
+
 /// The result, for people.
 fn text(checked: &Checked, args: &Args) -> String {
-    let Checked { outcome, reached, states, steps, widest, random, why_random, .. } = checked;
-    let mut text = String::new();
-    let add = |text: &mut String, indent: &str, line: &str| {
-        text.push_str(&wrapped(indent, line, columns()))
+    let Checked { states, steps, widest, random, why_random, .. } = checked;
+    let mut lines = match &checked.counterexample {
+        Some(found) => counterexample_text(found, args.output.is_some()),
+        None => String::new(),
     };
-    if let Some(found) = &checked.counterexample {
-        let line = found.line;
-        add(
-            &mut text,
-            "",
-            &format!("the expectation on line {line} is not met with these choices:"),
-        );
-        for made in &found.choices {
-            text.push_str(&format!("    t={}  {}\n", made.at, made.what));
-        }
-        add(&mut text, "  ", &found.what);
-        if args.output.is_none() {
-            add(
-                &mut text,
-                "",
-                "no run is shorter, and none of this length has fewer choices; --output FILE \
-                 writes it as a scenario, for `run`",
-            );
-        }
-    }
-    add(
-        &mut text,
-        "",
-        &match outcome {
-            Outcome::Counterexample if *reached == Time::ZERO => {
-                "the expectation is not met at the start, so no choices were tried".to_owned()
-            }
-            Outcome::Counterexample => format!("searched: all choices before t={reached}"),
-            Outcome::Holds => {
-                format!("all expectations are met, with all choices up to the end, t={reached}")
-            }
-            Outcome::AlwaysHolds => format!(
-                "all expectations are met, with all choices, however long the scenario lasts: from \
-                 t={reached} on, no new state can be reached"
-            ),
-            Outcome::TooManyStates => format!(
-                "no result: there are more than {states} states; all expectations are met with all \
-                 choices before t={reached}",
-                states = args.states
-            ),
-            Outcome::Interrupted => format!(
-                "no result: interrupted; all expectations are met with all choices before \
-                 t={reached}"
-            ),
-        },
-    );
+    let mut add = |line: &str| lines.push_str(&wrapped("", line, columns()));
+    add(&outcome_text(checked, args.states as usize));
+    let at_once = match widest {
+        0 => String::new(),
+        widest => format!(", at most {} at one time", thousands(*widest)),
+    };
     let (states, steps) = (counted(*states, "state"), counted(*steps as usize, "step"));
-    let at_once =
-        if *widest > 0 { format!(", at most {widest} at one time") } else { String::new() };
-    add(&mut text, "", &format!("size: {states}{at_once}; {steps}"));
+    add(&format!("size: {states}{at_once}; {steps}"));
     if let Some(why) = why_random {
         let runs = counted(*random, "step");
-        add(&mut text, "", &format!("{runs} could not be finished, for example because {why}"));
+        add(&format!("{runs} could not be finished, for example because {why}"));
+    }
+    lines
+}
+
+fn counterexample_text(found: &Counterexample, is_written: bool) -> String {
+    let when = match found.choices.is_empty() {
+        true => ", even if nothing is chosen:",
+        false => " with these choices:",
+    };
+    let line = found.line;
+    let mut text =
+        wrapped("", &format!("the expectation on line {line} is not met{when}"), columns());
+    for made in &found.choices {
+        text.push_str(&format!("    t={}  {}\n", made.at, made.what));
+    }
+    text.push_str(&wrapped("  ", &found.what, columns()));
+    if !is_written {
+        let hint = "no run is shorter, and none of this length has fewer choices; --output FILE \
+                    writes it as a scenario, for `run`";
+        text.push_str(&wrapped("", hint, columns()));
     }
     text
+}
+
+/// What was searched. `most`: the largest number of states.
+fn outcome_text(Checked { outcome, reached, random, .. }: &Checked, most: usize) -> String {
+    let met = match random {
+        0 => "all expectations are met, with all choices",
+        _ => "no result: not all choices could be tried; all expectations are met, with all others",
+    };
+    match outcome {
+        Outcome::Counterexample if *reached == Time::ZERO => "searched: the start".to_owned(),
+        Outcome::Counterexample => format!("searched: all choices before t={reached}"),
+        Outcome::Holds => format!("{met} up to the end, t={reached}"),
+        Outcome::AlwaysHolds => format!(
+            "{met}, however long the scenario lasts: from t={reached} on, no new state can be \
+             reached"
+        ),
+        Outcome::TooManyStates => format!(
+            "no result: there are more than {}, the limit of --states; all expectations are met \
+             with all choices before t={reached}",
+            counted(most, "state")
+        ),
+        Outcome::Interrupted => format!(
+            "no result: interrupted; all expectations are met with all choices before t={reached}"
+        ),
+    }
 }
 
 /// Runs a counterexample on the upstream controller.

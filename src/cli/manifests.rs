@@ -636,7 +636,7 @@ fn note_ignored(ignored: &[String]) {
 }
 
 /// The path relative to a folder, both absolute. None: they share no folder but the root.
-fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
+pub(super) fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
     let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
     let both = path.components().zip(folder.components());
     let common = both.take_while(|(one, other)| one == other).count();

@@ -107,6 +107,15 @@ fn as_file<S: Serializer>(scenario: &Arc<Scenario>, serializer: S) -> Result<S::
     kube_lockstep_scenario::to_tree(scenario).serialize(serializer)
 }
 
+/// The event without its time: `editHpa {spec: {maxReplicas: 3}} of HPA web`.
+fn described(event: &TimelineEvent) -> String {
+    let hpa = event.hpa.as_ref().map(|hpa| format!(" of HPA {hpa}"));
+    let target = event.target.as_ref().map(|target| format!(" of {target}"));
+    let lasts = event.lasts.map(|lasts| format!(" for {lasts}"));
+    let more = [hpa, target, lasts].into_iter().flatten();
+    std::iter::once(event.action.to_string()).chain(more).collect()
+}
+
 impl Check {
     /// Creates a search of a scenario with a `search`, for the newest release.
     pub fn new(scenario: impl Into<Arc<Scenario>>) -> Check {
@@ -244,7 +253,7 @@ impl Check {
             }
             before = chosen.values.clone();
             let event = self.event(chosen);
-            event.into_iter().for_each(|event| add(*at, event.action.to_string()));
+            event.into_iter().for_each(|event| add(*at, described(event)));
         }
         made
     }
@@ -260,6 +269,8 @@ impl Check {
         let Found { violation, replicas, path } = found;
         let mut scenario = (*self.scenario).clone();
         scenario.search = None;
+        // It shows something else than the scenario.
+        scenario.covers = Vec::new();
         scenario.hash = String::new();
         scenario.workload.replicas = *replicas;
         for (index, open) in choices.metrics.iter().enumerate() {

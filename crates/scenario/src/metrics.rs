@@ -64,7 +64,7 @@ impl Metrics {
     }
 
     /// The recorded signals, mutable.
-    pub(super) fn recorded_mut(&mut self) -> impl Iterator<Item = &mut Recorded> {
+    pub fn recorded_mut(&mut self) -> impl Iterator<Item = &mut Recorded> {
         self.signals_mut().flat_map(Signal::recordings_mut)
     }
 

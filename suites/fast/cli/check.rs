@@ -1,5 +1,8 @@
 //! The search for choices with which an expectation is not met.
 
+use std::fs;
+use std::path::Path;
+
 use super::{json, kube_lockstep, stderr, stdout, text};
 
 const FIGHT: &str = "fixtures/search/two-hpas-fight.yaml";
@@ -29,7 +32,7 @@ fn a_counterexample_is_an_ordinary_scenario() {
     let file = folder.path().join("counterexample.yaml");
     let run = kube_lockstep(&["check", FIGHT, "--no-confirm", "--output", text(&file)]);
     let shown = stdout(&{ run }.assert().code(1));
-    assert!(shown.contains("t=30s  editHpa {spec: {maxReplicas: 3}}"), "{shown}");
+    assert!(shown.contains("t=30s  editHpa {spec: {maxReplicas: 3}} of HPA by-work\n"), "{shown}");
     assert!(shown.contains("searched: all choices before t=1m30s"), "{shown}");
     kube_lockstep(&["predict", text(&file)]).assert().code(1);
     let error = stderr(&kube_lockstep(&["check", text(&file)]).assert().code(2));
@@ -39,7 +42,11 @@ fn a_counterexample_is_an_ordinary_scenario() {
 #[test]
 fn a_search_ends_at_its_largest_number_of_states() {
     let run = kube_lockstep(&["check", FIGHT, "--states=2"]).assert().code(3);
-    assert!(stdout(&run).contains("no result: there are more than 2 states"), "{}", stdout(&run));
+    assert!(
+        stdout(&run).contains("no result: there are more than 2 states, the limit of --states"),
+        "{}",
+        stdout(&run)
+    );
 }
 
 #[test]
@@ -53,4 +60,64 @@ fn other_commands_note_that_they_ignore_the_search() {
     }
     let shown = stdout(&kube_lockstep(&["check", FIGHT, "--no-confirm"]).assert().code(1));
     assert!(!shown.contains("ignored"), "{shown}");
+}
+
+/// The search for which the file of an example has other expectations, and its new text.
+fn with_expectation(folder: &Path, example: &str, expectation: &str) -> String {
+    let text = fs::read_to_string(format!("fixtures/search/{example}.yaml")).expect("an example");
+    let (head, rest) = text.split_once("expect:\n").expect("expectations");
+    let (_, search) = rest.split_once("search:\n").expect("a search");
+    let file = folder.join(format!("{example}.yaml"));
+    let changed = format!("{head}expect: [{expectation}]\nsearch:\n{search}");
+    fs::write(&file, changed).expect("a file can be written");
+    file.to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn an_expectation_that_is_not_met_without_choices_has_a_counterexample_without_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expectation = "{always: {from: 1m}, replicas: {atLeast: 5}}";
+    let file = with_expectation(folder.path(), "a-window-prevents-reversals", expectation);
+    let run = kube_lockstep(&["check", &file, "--no-confirm"]).assert().code(1);
+    let shown = stdout(&run);
+    assert!(shown.contains("is not met, even if nothing is chosen:\n  tick 5 (t=1m)"), "{shown}");
+}
+
+#[test]
+fn scenarios_without_a_search_are_left_out_or_refused() {
+    let run = kube_lockstep(&["check", FIGHT, "tolerance", "vpa/oom", "--no-confirm"]);
+    let notes = stderr(&{ run }.assert().code(1));
+    let words = notes.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("note: left out, without `search`: fixtures/tolerance/"), "{words}");
+    assert!(words.contains("more scenarios"), "{words}");
+    for (names, expected) in [
+        (&["tolerance"][..], "scenarios has `search`"),
+        (&["tolerance/upper-edge-is-inclusive"], "the scenario has no `search`"),
+        (&["vpa/oom"], "has `search`"),
+    ] {
+        let run = kube_lockstep(&["check"]).args(names).assert().code(2);
+        let error = stderr(&run);
+        assert!(error.contains(expected) && error.contains("hint: add `search`"), "{error}");
+    }
+}
+
+#[test]
+fn a_counterexample_in_another_folder_reads_the_same_recordings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    [&from, &to].into_iter().for_each(|it| fs::create_dir(it).expect("a folder can be made"));
+    fs::write(from.join("load.csv"), "time,value\n0,1\n600,1\n").expect("a load");
+    let expectation = "{atMost: {directionChanges: 2, in: 10m}}";
+    let file = with_expectation(&from, "two-metrics-oscillate", expectation);
+    let text_of_file = fs::read_to_string(&file).expect("a scenario");
+    let recorded = "resource: [{name: cpu, load: {csv: load.csv}}]";
+    let text_of_file = text_of_file.replace("resource: [{name: cpu, load: \"1\"}]", recorded);
+    let chosen = "    - {metric: cpu, values: [\"1\", \"2\"], every: 30s}\n";
+    fs::write(&file, text_of_file.replace(chosen, "")).expect("a scenario");
+    let output = to.join("counterexample.yaml");
+    let run = kube_lockstep(&["check", &file, "--no-confirm", "--output", text(&output)]);
+    { run }.assert().code(1);
+    kube_lockstep(&["predict", text(&output)]).assert().code(1);
+    let written = fs::read_to_string(&output).expect("a counterexample");
+    assert!(written.contains("../from/load.csv"), "{written}");
 }
