@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anstream::adapter::strip_str;
 use clap::ValueEnum;
@@ -12,10 +11,11 @@ use serde::Serialize;
 use super::args::OneRelease;
 use super::exit;
 use super::failure::Failure;
+use super::feature_gates;
 use super::manifests::{invalid_manifests, read_manifests};
 use super::output::{Stdout, columns, show, tell, unless_closed};
 use super::reports::{ReportFile, folders};
-use kube_autoscaler_models::flags::FeatureGates;
+use kube_autoscaler_models::flags::GateSetting;
 use kube_lockstep_lint::{
     Evidence, Finding, Level, ObjectName, Options, RULES, Rule, check, sarif,
 };
@@ -50,7 +50,8 @@ pub(super) struct Args {
     /// Feature gates that differ from the defaults of the release: GATE=true or GATE=false, or for
     /// one component kube-apiserver:GATE=true or kube-controller-manager:GATE=true
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
-    feature_gates: Vec<GateArg>,
+    #[arg(value_parser = feature_gates::setting)]
+    feature_gates: Vec<GateSetting>,
     /// The load of a metric, for rules that depend on it: as for `kube-lockstep predict`
     #[arg(long, value_name = "LOAD")]
     load: Vec<Load>,
@@ -107,41 +108,6 @@ impl From<FailOn> for Level {
             FailOn::Warning => Level::Warning,
             FailOn::Error => Level::Error,
         }
-    }
-}
-
-/// A component with feature gates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Component {
-    ApiServer,
-    ControllerManager,
-}
-
-/// A feature gate of one component or of both.
-#[derive(Clone, Debug)]
-struct GateArg {
-    components: Vec<Component>,
-    name: String,
-    on: bool,
-}
-
-impl FromStr for GateArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<GateArg, String> {
-        let (components, gate) = match text.split_once(':') {
-            None => (vec![Component::ApiServer, Component::ControllerManager], text),
-            Some(("kube-apiserver", gate)) => (vec![Component::ApiServer], gate),
-            Some(("kube-controller-manager", gate)) => (vec![Component::ControllerManager], gate),
-            Some((other, _)) => {
-                let known = ["kube-apiserver", "kube-controller-manager"];
-                let hint = similar(other, known).map(|hint| format!(": {hint}"));
-                return Err(format!("no component {other}{}", hint.unwrap_or_default()));
-            }
-        };
-        let (name, on) = gate.split_once('=').unwrap_or((gate, ""));
-        let on = on.parse().map_err(|_| format!("expected {name}=true or {name}=false"))?;
-        Ok(GateArg { components, name: name.to_owned(), on })
     }
 }
 
@@ -259,14 +225,9 @@ impl Args {
 
     fn options(&self) -> Result<Options, Failure> {
         let mut options = Options::of(self.release.release);
-        for GateArg { components, name, on } in &self.feature_gates {
-            let set = |component: Component, gates: &mut FeatureGates| {
-                let is_of = components.contains(&component);
-                if is_of { gates.set(name, *on) } else { Ok(()) }
-            };
-            set(Component::ApiServer, &mut options.api_server)
-                .and_then(|()| set(Component::ControllerManager, &mut options.controller_manager))
-                .map_err(|error| Failure::usage(format!("--feature-gates: {error}")))?;
+        for setting in &self.feature_gates {
+            let set = options.gates.set(setting);
+            set.map_err(|error| feature_gates::failure("--feature-gates", &error))?;
         }
         Ok(options)
     }

@@ -18,6 +18,7 @@ mod existing;
 pub(crate) mod exit;
 mod explain;
 mod failure;
+mod feature_gates;
 mod files;
 mod fixtures;
 mod fuzz;

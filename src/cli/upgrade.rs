@@ -13,12 +13,14 @@ use super::confirmation::{Confirmed, UpstreamController, Wording};
 use super::diff::in_order;
 use super::exit;
 use super::failure::Failure;
+use super::feature_gates;
 use super::fixtures::AnyFixture;
 use super::interrupt;
 use super::manifests::{self, HpaArgs, ManifestArgs};
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
-use kube_autoscaler_models::rules::Release;
+use kube_autoscaler_models::flags::{ClusterGates, GateSetting};
+use kube_autoscaler_models::rules::{Release, Rules};
 use kube_lockstep_lint as lint;
 use kube_lockstep_lint::{Finding, Level, ObjectName, RULES, check};
 use kube_lockstep_manifests::{Draft, HpaName, Manifests, Valid};
@@ -28,7 +30,7 @@ use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_scenario::{Scenario, tree_to_yaml};
 use kube_lockstep_sim::run::Verdict;
 use kube_lockstep_upgrade::{
-    Confirmation, Effect, Format, Group, Report, Searched, Subject, Upgrade,
+    Confirmation, ControlPlane, Effect, Format, Group, Report, Searched, Subject, Upgrade,
 };
 
 const HELP: &str = "\
@@ -51,6 +53,8 @@ pub(super) struct Args {
     /// The release after the upgrade
     #[arg(long, value_name = "RELEASE", default_value_t = Release::NEWEST, value_parser = release)]
     to: Release,
+    #[command(flatten)]
+    gates: GateArgs,
     /// The number of ticks to predict for each HPA, on both releases and after each change between
     /// them together [default: 1000000, but fewer if there are more
     /// than ten HPAs: 10000000 in all, and at least 40000 each]
@@ -82,8 +86,68 @@ pub(super) struct Args {
     manifests: ManifestArgs,
 }
 
+/// The feature gates of the control planes before and after the upgrade.
+#[derive(clap::Args, Debug)]
+struct GateArgs {
+    /// Feature gates that differ from the defaults of both releases: GATE=true or GATE=false, or
+    /// for one component kube-apiserver:GATE=true or kube-controller-manager:GATE=true
+    #[arg(long, value_name = "GATES", value_delimiter = ',')]
+    #[arg(value_parser = feature_gates::setting)]
+    feature_gates: Vec<GateSetting>,
+    /// Feature gates before the upgrade, in addition to --feature-gates
+    #[arg(long, value_name = "GATES", value_delimiter = ',')]
+    #[arg(value_parser = feature_gates::setting)]
+    from_feature_gates: Vec<GateSetting>,
+    /// Feature gates after the upgrade, in addition to --feature-gates
+    #[arg(long, value_name = "GATES", value_delimiter = ',')]
+    #[arg(value_parser = feature_gates::setting)]
+    to_feature_gates: Vec<GateSetting>,
+}
+
+impl GateArgs {
+    /// The settings of both control planes, and notes on those that only one release has.
+    fn settings(
+        &self,
+        from: Release,
+        to: Release,
+    ) -> Result<([Vec<GateSetting>; 2], Vec<String>), Failure> {
+        let error = |release: Release, setting: &GateSetting| {
+            ClusterGates::from(Rules::of(release).default_gates()).set(setting).err()
+        };
+        let mut notes = Vec::new();
+        for setting in &self.feature_gates {
+            let GateSetting { name, on, .. } = setting;
+            match [error(from, setting), error(to, setting)] {
+                [None, None] => {}
+                [Some(_), Some(error)] => {
+                    return Err(feature_gates::failure("--feature-gates", &error));
+                }
+                [Some(_), None] => {
+                    notes.push(format!("only {to} has {name}={on}: {from} has no such gate"));
+                }
+                [None, Some(error)] => notes.push(format!(
+                    "components of {to} do not start with {name}={on} ({error}): the search \
+                     assumes that it is removed before the upgrade"
+                )),
+            }
+        }
+        let own = [
+            ("--from-feature-gates", from, &self.from_feature_gates),
+            ("--to-feature-gates", to, &self.to_feature_gates),
+        ];
+        for (option, release, settings) in own {
+            if let Some(error) = settings.iter().find_map(|setting| error(release, setting)) {
+                return Err(feature_gates::failure(option, &error));
+            }
+        }
+        let all = own.map(|(_, _, settings)| [&self.feature_gates[..], settings].concat());
+        Ok((all, notes))
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     in_order(args.from, args.to)?;
+    let ([from_gates, to_gates], general) = args.gates.settings(args.from, args.to)?;
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let Valid { valid: (mut drafts, manifests), problems } =
         args.manifests.valid_with_examples(args.hpas.select())?;
@@ -95,18 +159,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let ending = interrupt::Ending::listen(&stop, message)?;
     let count = drafts.len() as u64;
     let ticks = args.ticks.unwrap_or((10_000_000 / count.max(1)).clamp(40_000, 1_000_000));
-    let upgrade = Upgrade { from: args.from, to: args.to, ticks, seed: args.seed };
+    let upgrade =
+        Upgrade { from: args.from, to: args.to, from_gates, to_gates, ticks, seed: args.seed };
     let findings = new_findings(&manifests, &upgrade);
     let notes = drafts.iter().zip(&scenarios);
     let notes = notes.map(|(draft, it)| Notes::new(draft, it, &findings, &upgrade)).collect();
     let subjects = args.search(&upgrade, &drafts, &scenarios, notes, &stop);
-    let mut groups = Group::all(&subjects);
+    let mut groups = Group::all(&upgrade, &subjects);
     for group in &mut groups {
         group.example = upgrade.example(&scenarios[group.example_of], &group.difference);
     }
-    let is_confirmed = args.confirm(&mut groups, &stop);
-    let report =
-        Report { upgrade: &upgrade, subjects: &subjects, groups: &groups, invalid: &invalid };
+    let is_confirmed = args.confirm(&upgrade, &mut groups, &stop);
+    let report = Report {
+        upgrade: &upgrade,
+        subjects: &subjects,
+        groups: &groups,
+        general: &general,
+        invalid: &invalid,
+    };
     match args.format {
         Output::Text => show(&report.document(Format::Text(columns())))?,
         Output::Markdown => show(&report.document(Format::Markdown))?,
@@ -196,7 +266,7 @@ impl Args {
 
     /// Runs the examples on the upstream controllers of both releases. Returns false if one of them
     /// differs from the model.
-    fn confirm(&self, groups: &mut [Group], stop: &CancellationToken) -> bool {
+    fn confirm(&self, upgrade: &Upgrade, groups: &mut [Group], stop: &CancellationToken) -> bool {
         if self.no_confirm || groups.is_empty() {
             return true;
         }
@@ -220,16 +290,12 @@ impl Args {
             if stop.is_cancelled() {
                 break;
             }
-            let differing = upstream.iter().find_map(|(release, controller)| {
-                let scenario = &example.scenario;
-                match controller.confirm(scenario, &Verdict::Conforms, Wording::default()) {
-                    Confirmed::Yes(_) | Confirmed::NotRun => None,
-                    Confirmed::Unavailable(why) => Some((*release, why, false)),
-                    Confirmed::No(_) => {
-                        Some((*release, "it differs from the model".to_owned(), true))
-                    }
-                }
-            });
+            let sides = upgrade.sides(&example.scenario);
+            let differing =
+                upstream.iter().zip(&sides).find_map(|((release, controller), side)| {
+                    let (why, differs) = why_not_confirmed(controller, side.as_ref())?;
+                    Some((*release, why, differs))
+                });
             is_confirmed &= !matches!(differing, Some((_, _, true)));
             let text = match &differing {
                 None => format!(
@@ -246,10 +312,30 @@ impl Args {
     }
 }
 
+/// Why an example is not confirmed, and true if the controller differs from the model. None: it is
+/// confirmed.
+fn why_not_confirmed(
+    controller: &UpstreamController,
+    scenario: Option<&Arc<Scenario>>,
+) -> Option<(String, bool)> {
+    let Some(scenario) = scenario else {
+        let why = "it runs only with the same feature gates in both components";
+        return Some((why.to_owned(), false));
+    };
+    match controller.confirm(scenario, &Verdict::Conforms, Wording::default()) {
+        Confirmed::Yes(_) | Confirmed::NotRun => None,
+        Confirmed::Unavailable(why) => Some((why, false)),
+        Confirmed::No(_) => Some(("it differs from the model".to_owned(), true)),
+    }
+}
+
 /// The findings of the rules of `lint` that are only for the newer release.
 fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
-    let of = |release| check(manifests, &lint::Options::of(release), RULES);
-    let before = of(upgrade.from);
+    let planes = upgrade.control_planes();
+    let of = |release, plane: ControlPlane| {
+        check(manifests, &lint::Options { release, gates: plane.gates }, RULES)
+    };
+    let before = of(upgrade.from, planes[0]);
     let is_new = |finding: &Finding| {
         // The same finding can name its release.
         let key = |it: &Finding, release: Release| {
@@ -259,7 +345,7 @@ fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
         let own = key(finding, upgrade.to);
         !before.iter().any(|other| key(other, upgrade.from) == own)
     };
-    of(upgrade.to).into_iter().filter(is_new).collect()
+    of(upgrade.to, planes[1]).into_iter().filter(is_new).collect()
 }
 
 /// The differences of an HPA between both releases that need no search.
@@ -277,19 +363,24 @@ struct Notes {
 impl Notes {
     fn new(
         draft: &Draft,
-        scenario: &Arc<Scenario>,
+        original: &Arc<Scenario>,
         findings: &[Finding],
         upgrade: &Upgrade,
     ) -> Notes {
         let releases = [upgrade.from, upgrade.to];
-        let refused = upgrade.rejections(scenario);
+        let refused = upgrade.rejections(original);
         let is_refused_once = refused[0].is_some() != refused[1].is_some();
-        let of = |release: Release| {
-            let notes = scenario.assumptions_on(release).into_iter();
+        let sides = upgrade.sides(original);
+        let of = |(release, side): (Release, &Option<Arc<Scenario>>)| -> Vec<(String, String)> {
+            // Without gates that a scenario can have, the defaults of the release are noted.
+            let scenario = side.as_ref().unwrap_or(original);
+            let mut notes = scenario.assumptions_on(release);
+            notes.extend(unknown_tolerance(original, release));
             // The same note on the other release is no difference.
-            notes.map(move |note| (note.replace(&release.to_string(), "RELEASE"), note))
+            let key = |note: &String| note.replace(&release.to_string(), "RELEASE");
+            notes.into_iter().map(|note| (key(&note), note)).collect()
         };
-        let [from, to]: [Vec<(String, String)>; 2] = releases.map(|release| of(release).collect());
+        let [from, to] = [(releases[0], &sides[0]), (releases[1], &sides[1])].map(of);
         let only = |notes: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
             let is_other = |(key, _): &&(String, String)| others.iter().any(|(it, _)| it == key);
             let notes = notes.iter().filter(|note| !is_other(note));
@@ -314,12 +405,29 @@ impl Notes {
     }
 }
 
+/// The note that a release does not know the tolerances of an HPA. `scenario` has them.
+fn unknown_tolerance(scenario: &Scenario, release: Release) -> Option<String> {
+    let why = scenario.unsupported_on(release)?;
+    scenario.ignores_unsupported_fields(release).then(|| {
+        format!(
+            "{why}, whose API server drops it: an upgraded cluster has it only after the manifest \
+             is applied again"
+        )
+    })
+}
+
 /// The page with the examples.
 fn html_page(report: &Report<'_>) -> String {
     let between = Between { from: report.upgrade.from, to: report.upgrade.to };
-    let examples = report.groups.iter().filter_map(|group| group.example.as_ref());
+    let examples = report.groups.iter().filter_map(|it| Some((it.example.as_ref()?, &it.reason)));
     let examples: Vec<_> = examples.collect();
-    let drawn = examples.iter().map(|it| ScenarioChange::hpa(&it.scenario, between, &it.changed));
+    let drawn = examples.iter().map(|(example, reason)| {
+        let planes = report.upgrade.control_planes();
+        let sides = [(between.from, planes[0]), (between.to, planes[1])];
+        let runs = sides.map(|(release, plane)| plane.run(&example.scenario, &release.to_string()));
+        let change = ScenarioChange::of_runs(&example.scenario, between, &example.changed, runs);
+        change.because(&reason.since.to_string(), &reason.what, reason.link)
+    });
     let same = report.subjects.iter().filter(|it| it.searched.is_some() && it.effect().is_none());
     let refused = report.subjects.iter().filter(|it| it.searched.is_none());
     let skipped: Vec<(String, String)> =
@@ -337,7 +445,7 @@ fn save(folder: &Path, groups: &[Group]) -> Result<(), Failure> {
         let Some(example) = &group.example else { continue };
         let path = folder.join(format!("{}.yaml", example.scenario.id));
         fs::write(&path, tree_to_yaml(&example.tree)).map_err(|error| failed(&path, error))?;
-        tell(&format!("note: {} shows: {}\n", path.display(), group.change.what));
+        tell(&format!("note: {} shows: {}\n", path.display(), group.reason.what));
     }
     Ok(())
 }

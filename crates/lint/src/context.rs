@@ -76,7 +76,7 @@ impl<'a> Context<'a> {
 
     /// The feature gates of the controller.
     pub(crate) fn gates(&self) -> &FeatureGates {
-        &self.options.controller_manager
+        &self.options.gates.controller_manager
     }
 
     /// The tolerances of an HPA, by the default flag of the controller.

@@ -16,7 +16,7 @@ mod tests;
 
 use std::fmt;
 
-use kube_autoscaler_models::flags::FeatureGates;
+use kube_autoscaler_models::flags::ClusterGates;
 use kube_autoscaler_models::rules::{Release, Rules};
 use kube_lockstep_manifests::{Manifests, Object};
 use kube_lockstep_scenario::Diagnostic;
@@ -30,18 +30,15 @@ pub use rules::RULES;
 pub struct Options {
     /// The release of Kubernetes.
     pub release: Release,
-    /// The feature gates of the kube-apiserver.
-    pub api_server: FeatureGates,
-    /// The feature gates of the kube-controller-manager.
-    pub controller_manager: FeatureGates,
+    /// The feature gates of its components.
+    pub gates: ClusterGates,
 }
 
 impl Options {
     /// A cluster of this release with its default feature gates.
     #[must_use]
     pub fn of(release: Release) -> Options {
-        let gates = Rules::of(release).default_gates();
-        Options { release, api_server: gates, controller_manager: gates }
+        Options { release, gates: Rules::of(release).default_gates().into() }
     }
 }
 

@@ -134,7 +134,7 @@ impl Case {
             .unwrap_or_else(|error| panic!("{error}\n{}", self.manifests));
         let mut options = Options::of(Release::known(self.release).expect("a release"));
         for (name, on) in &self.gates {
-            options.controller_manager.set(name, *on).expect("a gate");
+            options.gates.controller_manager.set(name, *on).expect("a gate");
         }
         check(&manifests, &options, RULES)
     }

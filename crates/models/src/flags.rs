@@ -331,6 +331,13 @@ impl FeatureGates {
         Ok(())
     }
 
+    /// A copy of these gates with one gate taken from `other`.
+    #[must_use]
+    pub fn with(mut self, gate: Gate, other: &FeatureGates) -> FeatureGates {
+        self.on[gate as usize] = other.enabled(gate);
+        self
+    }
+
     /// The gates that can be set in this release, with their current values.
     pub fn iter(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
         let there = |gate: &Gate| {
@@ -343,6 +350,91 @@ impl FeatureGates {
     pub fn changed(&self) -> impl Iterator<Item = (Gate, bool)> + '_ {
         self.iter().filter(|(gate, on)| self.rules[*gate as usize].default_value() != *on)
     }
+}
+
+/// A component of a cluster with feature gates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Component {
+    /// The kube-apiserver.
+    ApiServer,
+    /// The kube-controller-manager.
+    ControllerManager,
+}
+
+impl Component {
+    /// All components.
+    pub const ALL: [Component; 2] = [Component::ApiServer, Component::ControllerManager];
+
+    /// Upstream's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Component::ApiServer => "kube-apiserver",
+            Component::ControllerManager => "kube-controller-manager",
+        }
+    }
+}
+
+/// The feature gates of the components of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClusterGates {
+    /// Those of the kube-apiserver.
+    pub api_server: FeatureGates,
+    /// Those of the kube-controller-manager.
+    pub controller_manager: FeatureGates,
+}
+
+/// The same gates in both components.
+impl From<FeatureGates> for ClusterGates {
+    fn from(gates: FeatureGates) -> ClusterGates {
+        ClusterGates { api_server: gates, controller_manager: gates }
+    }
+}
+
+impl ClusterGates {
+    /// The gates of a component.
+    #[must_use]
+    pub const fn of(&self, component: Component) -> &FeatureGates {
+        match component {
+            Component::ApiServer => &self.api_server,
+            Component::ControllerManager => &self.controller_manager,
+        }
+    }
+
+    /// A copy of these gates with one gate taken from `other`, in both components.
+    #[must_use]
+    pub fn with(self, gate: Gate, other: &ClusterGates) -> ClusterGates {
+        ClusterGates {
+            api_server: self.api_server.with(gate, &other.api_server),
+            controller_manager: self.controller_manager.with(gate, &other.controller_manager),
+        }
+    }
+
+    /// Sets a gate by upstream's name, in one component or in both.
+    ///
+    /// # Errors
+    /// If the gate can't be set.
+    pub fn set(&mut self, setting: &GateSetting) -> Result<(), GateError> {
+        let GateSetting { component, name, on } = setting;
+        if *component != Some(Component::ControllerManager) {
+            self.api_server.set(name, *on)?;
+        }
+        if *component != Some(Component::ApiServer) {
+            self.controller_manager.set(name, *on)?;
+        }
+        Ok(())
+    }
+}
+
+/// The setting of a feature gate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GateSetting {
+    /// The component. None: both.
+    pub component: Option<Component>,
+    /// Upstream's name of the gate.
+    pub name: String,
+    /// True if the gate is on.
+    pub on: bool,
 }
 
 /// Feature gates in the form of the flag: `A=true,B=false`.

@@ -57,6 +57,7 @@ use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_sim::run::Verdict;
 use kube_lockstep_sim::run::{Event, Outcome, Setting, shell_word};
+pub use presentation::event_in_words;
 
 /// A report on a run in progress.
 pub trait Report {

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::resolve::not_yet_served;
 use super::resolved::Scenario;
 use kube_autoscaler_models::flags::{Gate, GateRule};
@@ -62,13 +64,25 @@ impl Scenario {
     /// ignored in its predictions: tolerances.
     #[must_use]
     pub fn ignores_unsupported_fields(&self, release: Release) -> bool {
-        let mut without_tolerances = self.clone();
-        for hpa in &mut without_tolerances.hpas {
-            let Some(behavior) = &mut Arc::make_mut(&mut hpa.spec).behavior else { continue };
+        self.is_of_manifests && self.without_tolerances().unsupported_on(release).is_none()
+    }
+
+    /// The scenario as an API server without tolerances stores its HPAs.
+    #[must_use]
+    pub fn without_tolerances(&self) -> Scenario {
+        let mut without = self.clone();
+        for hpa in &mut without.hpas {
+            let spec = Arc::make_mut(&mut hpa.spec);
+            let Some(behavior) = &mut spec.behavior else { continue };
             let directions = [&mut behavior.scale_up, &mut behavior.scale_down];
             directions.into_iter().flatten().for_each(|rules| rules.tolerance = None);
+            for direction in ["scaleUp", "scaleDown"] {
+                let rules = hpa.manifest.pointer_mut(&format!("/spec/behavior/{direction}"));
+                let rules = rules.and_then(Value::as_object_mut);
+                rules.map(|rules| rules.shift_remove("tolerance"));
+            }
         }
-        self.is_of_manifests && without_tolerances.unsupported_on(release).is_none()
+        without
     }
 
     /// Returns true if the gate exists, is off by default, and the scenario does not set it.

@@ -1,15 +1,18 @@
 //! The result for all autoscalers, as text, Markdown and JSON.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::plan::Reason;
 use super::search::{Difference, Effect, Example, Searched, Upgrade};
-use kube_autoscaler_models::rules::Change;
 use kube_lockstep_manifests::field::value_text;
+use kube_lockstep_report::event_in_words;
 use kube_lockstep_report::overview::{Overview, OverviewItem};
 use kube_lockstep_report::style::{DIM, STRONG, paint};
 use kube_lockstep_report::{counted, json, markdown, thousands, wrapped};
@@ -31,19 +34,19 @@ pub struct Subject {
     pub searched: Option<Searched>,
 }
 
-/// A change of a release, with the HPAs that it affects.
+/// A change of a release or of a feature gate, with the HPAs that it affects.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The change.
-    pub change: &'static Change,
+    /// What it changes.
+    pub reason: Reason,
     /// Its largest effect.
     pub effect: Effect,
     /// The names of the HPAs with this effect.
     pub affected: Vec<String>,
     /// The names of those on whose given load it shows.
     pub on_given_load: Vec<String>,
-    /// The number of HPAs with a smaller effect.
-    pub otherwise: usize,
+    /// The number of HPAs with each smaller effect.
+    pub otherwise: BTreeMap<Effect, usize>,
     /// The HPA of the example.
     pub example_of: usize,
     /// The difference that the example shows.
@@ -72,6 +75,8 @@ pub struct Report<'r> {
     pub subjects: &'r [Subject],
     /// The changes, oldest first.
     pub groups: &'r [Group],
+    /// What concerns no single HPA, such as feature gates that one of the releases does not have.
+    pub general: &'r [String],
     /// The problems of the invalid manifests, which are left out.
     pub invalid: &'r [String],
 }
@@ -94,6 +99,15 @@ impl Effect {
             Effect::Status => "Only another status, other events or requests",
         }
     }
+
+    /// The effect without a larger one, in a sentence.
+    fn only(self) -> &'static str {
+        match self {
+            Effect::Replicas => "other replicas",
+            Effect::FirstReconcile => "only the first reconcile at another time",
+            Effect::Status => "only another status, other events or requests",
+        }
+    }
 }
 
 /// The most names of HPAs that are listed for a change.
@@ -102,29 +116,32 @@ const MOST_NAMES: usize = 8;
 impl Group {
     /// The groups of all differences, oldest change first.
     #[must_use]
-    pub fn all(subjects: &[Subject]) -> Vec<Group> {
+    pub fn all(upgrade: &Upgrade, subjects: &[Subject]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for (index, subject) in subjects.iter().enumerate() {
             let found = subject.searched.iter().flat_map(|searched| &searched.differences);
             for difference in found {
-                let known = groups.iter_mut().find(|it| it.difference.row == difference.row);
+                let known = groups.iter_mut().find(|it| it.difference.cause == difference.cause);
                 match known {
                     Some(group) => group.add(index, subject, difference),
-                    None => groups.push(Group::new(index, subject, difference)),
+                    None => {
+                        let reason = upgrade.reason(difference.cause);
+                        groups.push(Group::new(reason, index, subject, difference));
+                    }
                 }
             }
         }
-        groups.sort_by_key(|group| group.difference.row);
+        groups.sort_by_key(|group| group.difference.cause);
         groups
     }
 
-    fn new(index: usize, subject: &Subject, difference: &Difference) -> Group {
+    fn new(reason: Reason, index: usize, subject: &Subject, difference: &Difference) -> Group {
         let mut group = Group {
-            change: difference.change(),
+            reason,
             effect: difference.effect,
             affected: Vec::new(),
             on_given_load: Vec::new(),
-            otherwise: 0,
+            otherwise: BTreeMap::new(),
             example_of: index,
             difference: difference.clone(),
             example: None,
@@ -139,14 +156,18 @@ impl Group {
             self.on_given_load.extend(subject.names.iter().cloned());
         }
         if difference.effect > self.effect {
-            self.otherwise += self.affected.len();
+            if !self.affected.is_empty() {
+                *self.otherwise.entry(self.effect).or_default() += self.affected.len();
+            }
             self.affected.clear();
             (self.effect, self.example_of) = (difference.effect, index);
             self.difference = difference.clone();
         }
         match difference.effect == self.effect {
             true => self.affected.extend(subject.names.iter().cloned()),
-            false => self.otherwise += subject.names.len(),
+            false => {
+                *self.otherwise.entry(difference.effect).or_default() += subject.names.len();
+            }
         }
     }
 
@@ -164,8 +185,8 @@ impl Group {
         if !self.on_given_load.is_empty() {
             text += &format!("; on the given load: {}", names(&self.on_given_load));
         }
-        if self.otherwise > 0 {
-            text += &format!("; {} with a smaller effect", counted(self.otherwise, "more HPA"));
+        for (effect, count) in self.otherwise.iter().rev() {
+            text += &format!("; {} with {}", counted(*count, "more HPA"), effect.only());
         }
         text
     }
@@ -184,19 +205,34 @@ impl Group {
         let first = example.changed.first.fields.first()?;
         let [before, after] = match &example.replicas {
             Some(replicas) => replicas.map(|it| counted(it.max(0) as usize, "replica")),
-            None => [&first.model, &first.upstream].map(|it| format!("{} {it}", first.field)),
+            None => [&first.model, &first.upstream].map(|it| quoted(it)),
+        };
+        let field = match &example.replicas {
+            Some(_) => String::new(),
+            None => format!("{} is ", first.field),
         };
         Some(format!(
-            "For example {name} with {}: at {}, {before} before this change, and {after} after it",
-            described(&example.tree, self.difference.is_on_given_load),
+            "For example {name} with {}: at {}, {field}{before} before this change, and {after} \
+             after it",
+            described(example, self.difference.is_on_given_load),
             example.at,
         ))
     }
 }
 
-/// `3 replicas, cpu 88%`.
-fn described(tree: &Value, is_given: bool) -> String {
-    let replicas = tree["workload"]["replicas"].as_u64().unwrap_or(1) as usize;
+/// A value with quotes if it has several words.
+fn quoted(value: &str) -> String {
+    match value {
+        "" => "empty".to_owned(),
+        text if text.contains(' ') && !text.starts_with(['"', '[', '{']) => format!("\"{text}\""),
+        text => text.to_owned(),
+    }
+}
+
+/// `3 replicas, cpu 88%, and at 15s the controller restarts`.
+fn described(example: &Example, is_given: bool) -> String {
+    let Example { scenario, tree, .. } = example;
+    let replicas = scenario.workload.replicas.max(0) as usize;
     let mut parts = vec![counted(replicas, "replica")];
     if is_given {
         parts.push("the given load".to_owned());
@@ -204,15 +240,38 @@ fn described(tree: &Value, is_given: bool) -> String {
     }
     let metrics = tree["metrics"].as_object().into_iter().flatten();
     let entries = metrics.filter_map(|(_, entries)| entries.as_array()).flatten();
-    for entry in entries {
-        let name = entry["name"].as_str().unwrap_or_default();
-        let signals = ["perPod", "value", "containers", "series"];
-        let signal = signals.iter().find_map(|field| entry.get(*field));
-        parts.push(format!("{name} {}", signal.map(signal_text).unwrap_or_default()));
+    parts.extend(entries.flat_map(loads));
+    for event in &scenario.timeline {
+        let lasts = event.lasts.map(|lasts| format!(" for {lasts}")).unwrap_or_default();
+        parts.push(format!("at {} {}{lasts}", event.at, event_in_words(event)));
     }
-    let events = tree["timeline"].as_array().into_iter().flatten();
-    parts.extend(events.map(value_text));
     parts.join(", ")
+}
+
+/// `cpu 88%`, `cpu of app 88%`, `queue{shard=a} 30`: the loads of a metric.
+fn loads(entry: &Value) -> Vec<String> {
+    let name = entry["name"].as_str().unwrap_or_default();
+    if let Some(containers) = entry["containers"].as_object() {
+        let load = |(container, usage): (&String, &Value)| {
+            format!("{name} of {container} {}", signal_text(usage))
+        };
+        return containers.iter().map(load).collect();
+    }
+    let text = |of: &Value, signal: &Value| {
+        let labels = of["labels"].as_object().into_iter().flatten();
+        let labels = labels.map(|(label, value)| format!("{label}={}", value_text(value)));
+        let labels = labels.collect::<Vec<_>>().join(",");
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        format!("{name}{labels} {}", signal_text(signal))
+    };
+    match entry["series"].as_array() {
+        Some(all) => all.iter().map(|series| text(series, &series["value"])).collect(),
+        None => ["perPod", "value"]
+            .iter()
+            .filter_map(|field| entry.get(*field))
+            .map(|signal| text(entry, signal))
+            .collect(),
+    }
 }
 
 /// `88%`, `40% and from 30s 88%`.
@@ -261,8 +320,9 @@ impl Report<'_> {
                 parts.push(format!("{count} {text}"));
             }
         };
-        add(self.count(Effect::FirstReconcile), "with only the first reconcile at another time");
-        add(self.count(Effect::Status), "with only another status, other events or requests");
+        for effect in [Effect::FirstReconcile, Effect::Status] {
+            add(self.count(effect), &format!("with {}", effect.only()));
+        }
         let none = self.hpas(|it| it.searched.is_some() && it.effect().is_none());
         add(none, "without a difference");
         let unknown = self.hpas(|it| it.searched.is_none() && it.known.is_none());
@@ -273,18 +333,20 @@ impl Report<'_> {
         parts.join("; ")
     }
 
-    /// `Searched 38,400 generated loads in 12,098,400 ticks, with the seed 0.`
-    fn searched(&self) -> String {
+    /// `Searched 38,400 generated loads in 12,098,400 ticks, with the seed 0.` None: no HPA was
+    /// searched.
+    fn searched(&self) -> Option<String> {
         let searched = || self.subjects.iter().filter_map(|it| it.searched.as_ref());
+        searched().next()?;
         let scenarios: u64 = searched().map(|it| it.scenarios).sum();
         let ticks: u64 = searched().map(|it| it.ticks).sum();
-        format!(
+        Some(format!(
             "Searched {} generated loads, about a third of them with events, in {} ticks, with the \
              seed {}. A difference that none of these loads shows is not found.",
             thousands(scenarios as usize),
             thousands(ticks as usize),
             self.upgrade.seed
-        )
+        ))
     }
 
     /// The notes, each with the HPAs that it is for.
@@ -302,23 +364,24 @@ impl Report<'_> {
         notes
     }
 
-    /// The notes with their HPAs, and the problems of invalid manifests.
+    /// The general notes, the notes with their HPAs, and the problems of invalid manifests.
     fn remarks(&self) -> Vec<String> {
         let note = |(note, names): (String, Vec<&str>)| format!("{}: {note}", names.join(", "));
         let notes = self.notes().into_iter().map(note);
         let problems = self.invalid.iter();
         let problems = problems.map(|it| format!("Left out because it is invalid: {it}"));
-        notes.chain(problems).collect()
+        self.general.iter().cloned().chain(notes).chain(problems).collect()
     }
 
     /// The summary, and the changes with the HPAs that they affect, for a page.
     #[must_use]
     pub fn overview(&self) -> Overview {
-        let mut paragraphs = vec![format!("{}.", self.headline()), self.searched()];
+        let mut paragraphs = vec![format!("{}.", self.headline())];
+        paragraphs.extend(self.searched());
         paragraphs.extend(self.remarks());
         let item = |group: &Group| OverviewItem {
-            title: format!("{}: {}", group.change.since, group.change.what),
-            link: group.change.link.to_owned(),
+            title: format!("{}: {}", group.reason.since, group.reason.what),
+            link: group.reason.link.to_owned(),
             about: group.effect.title().to_owned(),
             lines: group.lines(self.subjects),
         };
@@ -342,10 +405,12 @@ impl Report<'_> {
             }
         };
         out += &line("", &self.headline());
-        if format == Format::Markdown {
-            out.push('\n');
+        if let Some(searched) = self.searched() {
+            if format == Format::Markdown {
+                out.push('\n');
+            }
+            out += &line("", &searched);
         }
-        out += &line("", &self.searched());
         for remark in self.remarks() {
             out.push('\n');
             out += &line("", &remark);
@@ -365,17 +430,17 @@ impl Report<'_> {
     }
 
     fn add_group(&self, out: &mut String, group: &Group, format: Format) {
-        let change = group.change;
+        let Reason { since, what, link } = &group.reason;
         let texts = group.lines(self.subjects).into_iter();
         match format {
             Format::Text(columns) => {
-                *out += &wrapped(&format!("  {}  ", change.since), change.what, columns);
-                let _ = writeln!(out, "        {}", paint(DIM, change.link));
+                *out += &wrapped(&format!("  {since}  "), what, columns);
+                let _ = writeln!(out, "        {}", paint(DIM, link));
                 texts.for_each(|text| *out += &wrapped("        ", &text, columns));
             }
             Format::Markdown => {
-                let what = markdown::inline(change.what);
-                let _ = writeln!(out, "\n### {}: [{what}]({})\n", change.since, change.link);
+                let what = markdown::inline(what);
+                let _ = writeln!(out, "\n### {since}: [{what}]({link})\n");
                 texts.for_each(|text| *out += &format!("- {}\n", markdown::inline(&text)));
             }
         }
@@ -387,7 +452,7 @@ impl Report<'_> {
     /// If writing fails.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         for subject in self.subjects {
-            json::line(out, &SubjectLine::new(subject))?;
+            json::line(out, &SubjectLine::new(subject, self.upgrade))?;
         }
         for group in self.groups {
             json::line(out, &serde_json::json!({ "change": GroupLine::new(group, self) }))?;
@@ -403,6 +468,7 @@ impl Report<'_> {
             "firstReconcile": first_reconcile,
             "status": status,
             "notSearched": self.hpas(|it| it.searched.is_none()),
+            "notes": self.general,
             "invalid": self.invalid,
             "scenarios": searched().map(|it| it.scenarios).sum::<u64>(),
             "ticks": searched().map(|it| it.ticks).sum::<u64>(),
@@ -434,17 +500,17 @@ struct SubjectLine<'s> {
 #[serde(rename_all = "camelCase")]
 struct ChangeLine {
     since: String,
-    what: &'static str,
+    what: Cow<'static, str>,
     link: &'static str,
     effect: Effect,
     on_given_load: bool,
 }
 
 impl<'s> SubjectLine<'s> {
-    fn new(subject: &'s Subject) -> SubjectLine<'s> {
+    fn new(subject: &'s Subject, upgrade: &Upgrade) -> SubjectLine<'s> {
         let found = subject.searched.iter().flat_map(|searched| &searched.differences);
         let change = |difference: &Difference| {
-            let Change { since, what, link, .. } = difference.change();
+            let Reason { since, what, link } = upgrade.reason(difference.cause);
             ChangeLine {
                 since: since.to_string(),
                 what,
@@ -470,7 +536,7 @@ impl<'s> SubjectLine<'s> {
 #[serde(rename_all = "camelCase")]
 struct GroupLine<'g> {
     since: String,
-    what: &'static str,
+    what: &'g str,
     link: &'static str,
     effect: Effect,
     hpas: &'g [String],
@@ -488,12 +554,12 @@ struct GroupLine<'g> {
 
 impl<'g> GroupLine<'g> {
     fn new(group: &'g Group, report: &Report<'_>) -> GroupLine<'g> {
-        let Change { since, what, link, .. } = group.change;
+        let Reason { since, what, link } = &group.reason;
         let confirmed = group.confirmed.as_ref();
         GroupLine {
             since: since.to_string(),
             what,
-            link,
+            link: *link,
             effect: group.effect,
             hpas: &group.affected,
             example: group.example_text(report.subjects),

@@ -5,23 +5,29 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use kube_autoscaler_models::rules::{CHANGES, Change, Release, Rules};
+use super::plan::{Cause, ControlPlane, Plan, Step};
+use kube_autoscaler_models::flags::GateSetting;
+use kube_autoscaler_models::rules::{CHANGES, Release};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_fuzz::{FailurePoint, Loads, shrink};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::FieldPath;
+use kube_lockstep_sim::run::FreeRun;
 use kube_lockstep_sim::run::change::{Changed, difference};
 use kube_lockstep_sim::run::in_order::in_order;
-use kube_lockstep_sim::run::{FreeRun, free_run, free_run_by};
 
 /// The search for the differences between two releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Upgrade {
     /// The older release.
     pub from: Release,
     /// The newer release.
     pub to: Release,
+    /// The feature gates of the older control plane that differ from the defaults.
+    pub from_gates: Vec<GateSetting>,
+    /// Those of the newer one.
+    pub to_gates: Vec<GateSetting>,
     /// The least number of ticks to predict for each scenario, on all sets of rules together.
     pub ticks: u64,
     /// The seed of the generated loads.
@@ -40,25 +46,17 @@ pub enum Effect {
     Replicas,
 }
 
-/// A change of a release that affects an autoscaler.
+/// A cause that affects an autoscaler.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The index in the table of changes.
-    pub row: usize,
+    /// Why the control planes differ.
+    pub cause: Cause,
     /// What it affects.
     pub effect: Effect,
     /// True if it shows on the given load.
     pub is_on_given_load: bool,
     /// The generated parts of the scenario that shows it. None: the given load.
     generated: Option<Value>,
-}
-
-impl Difference {
-    /// The row of the table of changes.
-    #[must_use]
-    pub fn change(&self) -> &'static Change {
-        &CHANGES[self.row]
-    }
 }
 
 /// The result of a search for one scenario.
@@ -94,33 +92,23 @@ pub struct Progress {
     pub done: usize,
 }
 
-/// A set of rules between two releases.
-#[derive(Clone, Copy)]
-struct Step {
-    /// The row of the table of changes that leads to these rules.
-    row: usize,
-    rules: Rules,
-    /// True if the row changes the time of the first reconcile.
-    moves_first_reconcile: bool,
-}
-
 impl Step {
     /// What differs between predictions without and with the change, and when.
     fn effect(&self, before: &FreeRun, after: &FreeRun) -> Option<(Effect, Time)> {
         let (found, at) = effect(before, after)?;
-        let is_first_reconcile = self.moves_first_reconcile && found == Effect::Replicas;
+        let is_first_reconcile = self.moves_first_reconcile() && found == Effect::Replicas;
         Some((if is_first_reconcile { Effect::FirstReconcile } else { found }, at))
     }
 }
 
 impl Searched {
     /// Adds a change, if it is new or has a larger effect than before.
-    fn add(&mut self, row: usize, effect: Effect, generated: Option<&Value>) {
-        match self.differences.iter_mut().find(|it| it.row == row) {
+    fn add(&mut self, cause: Cause, effect: Effect, generated: Option<&Value>) {
+        match self.differences.iter_mut().find(|it| it.cause == cause) {
             Some(known) if known.effect >= effect => {}
             Some(known) => (known.effect, known.generated) = (effect, generated.cloned()),
             None => self.differences.push(Difference {
-                row,
+                cause,
                 effect,
                 is_on_given_load: generated.is_none(),
                 generated: generated.cloned(),
@@ -162,9 +150,9 @@ impl Upgrade {
         has_load: bool,
         is_stopped: &dyn Fn() -> bool,
     ) -> Searched {
-        let mut searched = Searched::default();
+        let (plan, mut searched) = (self.plan(), Searched::default());
         if has_load {
-            self.try_scenario(scenario, None, &mut searched);
+            plan.try_scenario(scenario, None, &mut searched);
         }
         let loads = Loads::new(scenario);
         let mut index = 0;
@@ -174,81 +162,48 @@ impl Upgrade {
             index += 1;
             let Some(scenario) = read(&loads.with(&generated)) else { continue };
             searched.scenarios += 1;
-            self.try_scenario(&Arc::new(scenario), Some(&generated), &mut searched);
+            plan.try_scenario(&Arc::new(scenario), Some(&generated), &mut searched);
         }
-        searched.differences.sort_by_key(|difference| difference.row);
+        searched.differences.sort_by_key(|difference| difference.cause);
         searched
     }
 
-    /// Predicts a scenario under each set of rules, and adds the changes that have an effect.
-    fn try_scenario(
-        &self,
-        scenario: &Arc<Scenario>,
-        generated: Option<&Value>,
-        searched: &mut Searched,
-    ) {
-        let run = |rules: Rules| free_run_by(scenario, rules, "");
-        let oldest = run(Rules::of(self.from));
-        let mut before = oldest.clone();
-        let mut effects: Vec<(Step, Effect)> = Vec::new();
-        searched.ticks += oldest.ticks.len() as u64;
-        for step in self.steps() {
-            let after = run(step.rules);
-            searched.ticks += after.ticks.len() as u64;
-            let found = step.effect(&before, &after);
-            effects.extend(found.map(|(effect, _)| (step, effect)));
-            before = after;
-        }
-        let Some((visible, _)) = effect(&oldest, &before) else { return };
-        // A change that a later one reverts or replaces has no effect of its own. If none has, the
-        // changes count that had one when they were added.
-        let matters = |(step, _): &(Step, Effect)| {
-            let is_known = searched.differences.iter().any(|it| it.row == step.row);
-            is_known || step.effect(&run(self.without(step.row)), &before).is_some()
-        };
-        let own: Vec<(Step, Effect)> = effects.iter().copied().filter(matters).collect();
-        for (step, effect) in if own.is_empty() { effects } else { own } {
-            searched.add(step.row, effect.min(visible), generated);
-        }
-    }
-
-    /// The rules of the newer release without a change.
-    fn without(&self, row: usize) -> Rules {
-        Rules::without(row, CHANGES.iter().take_while(|it| it.since <= self.to).count())
-    }
-
-    /// Why each release rejects a scenario, if it does: the older one first.
+    /// Why each release rejects a scenario, if it does: the older one first. It names a feature
+    /// gate without which it is rejected.
     #[must_use]
     pub fn rejections(&self, scenario: &Arc<Scenario>) -> [Option<String>; 2] {
-        [self.from, self.to].map(|release| {
-            let unsupported = scenario.unsupported_on(release).map(|why| why.to_string());
-            unsupported.or_else(|| free_run(scenario, release).refused())
-        })
-    }
-
-    /// The rules after each change between the releases that changes them.
-    fn steps(&self) -> impl Iterator<Item = Step> {
-        let known = |release| CHANGES.iter().take_while(|it| it.since <= release).count();
-        let rows = known(self.from)..known(self.to);
-        rows.map(|row| (row, Rules::after(row), Rules::after(row + 1)))
-            .filter(|(_, before, after)| before != after)
-            .map(|(row, before, rules)| {
-                let moves = before.queue.first_reconcile != rules.queue.first_reconcile;
-                Step { row, rules, moves_first_reconcile: moves }
+        let [oldest, newest] = self.control_planes();
+        [(self.from, oldest), (self.to, newest)].map(|(release, plane)| {
+            let unsupported = scenario.unsupported_on(release);
+            let unsupported = unsupported.filter(|_| !scenario.ignores_unsupported_fields(release));
+            if let Some(why) = unsupported {
+                return Some(why.to_string());
+            }
+            let refused = |plane: ControlPlane| plane.run(scenario, &release.to_string()).refused();
+            let why = refused(plane)?;
+            let gate = plane.with_each_gate_on().find(|(_, other)| refused(*other).is_none());
+            Some(match gate {
+                Some((gate, _)) => format!("{why} (the feature gate {} is off)", gate.name()),
+                None => why,
             })
+        })
     }
 
     /// The smallest scenario that shows a difference of a scenario.
     #[must_use]
     pub fn example(&self, scenario: &Arc<Scenario>, found: &Difference) -> Option<Example> {
-        let id = format!("{}-{}", found.change().since, found.row);
-        let rules = [found.row, found.row + 1].map(Rules::after);
-        let step = self.steps().find(|step| step.row == found.row)?;
+        let reason = self.reason(found.cause);
+        let id = match found.cause {
+            Cause::Change(row) => format!("{}-{row}", reason.since),
+            Cause::Gate(gate) => format!("{}-{}", reason.since, gate.name()),
+        };
+        let plan = self.plan();
+        let step = plan.steps.iter().find(|step| step.cause == found.cause)?;
         let shows = |scenario: &Arc<Scenario>| -> Option<Time> {
-            let run = |rules: Rules| free_run_by(scenario, rules, "");
-            let (own, at) = step.effect(&run(rules[0]), &run(rules[1]))?;
-            let newest = run(Rules::of(self.to));
-            let (visible, _) = effect(&run(Rules::of(self.from)), &newest)?;
+            let (before, after) = (step.before.run(scenario, ""), step.after.run(scenario, ""));
+            let (own, at) = step.effect(&before, &after)?;
+            let newest = plan.newest.run(scenario, "");
+            let (visible, _) = effect(&plan.oldest.run(scenario, ""), &newest)?;
             // A smaller scenario must not show more, or less.
             (own.min(visible) == found.effect).then_some(at)
         };
@@ -268,19 +223,56 @@ impl Upgrade {
                 (smallest.scenario, loads.with(&smallest.tree))
             }
         };
-        let requirement = format!("{}.", found.change().what);
+        let requirement = format!("{}.", reason.what);
         let mut tree = tree;
         tree["requirement"] = requirement.clone().into();
         let scenario =
             Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
-        let [before, after] = rules.map(|rules| free_run_by(&scenario, rules, ""));
+        let [before, after] = [step.before, step.after].map(|plane| plane.run(&scenario, ""));
         let (effect, at) = effect(&before, &after)?;
         let first = difference(&before.trace, &after.trace)?;
-        let changed = Changed { first, rows: vec![found.change()], also: Vec::new() };
+        let rows = match found.cause {
+            Cause::Change(row) => vec![&CHANGES[row]],
+            Cause::Gate(_) => Vec::new(),
+        };
+        let changed = Changed { first, rows, also: Vec::new() };
         let replicas = [before, after].map(|run| replicas_at(&run, &scenario, at));
         let is_shown = effect == Effect::Replicas && replicas[0] != replicas[1];
         let replicas = is_shown.then_some(replicas);
         Some(Example { scenario, tree, changed, at, replicas })
+    }
+}
+
+impl Plan {
+    /// Predicts a scenario on each control plane, and adds the causes that have an effect.
+    fn try_scenario(
+        &self,
+        scenario: &Arc<Scenario>,
+        generated: Option<&Value>,
+        searched: &mut Searched,
+    ) {
+        let oldest = self.oldest.run(scenario, "");
+        let mut before = oldest.clone();
+        let mut effects: Vec<(&Step, Effect)> = Vec::new();
+        searched.ticks += oldest.ticks.len() as u64;
+        for step in &self.steps {
+            let after = step.after.run(scenario, "");
+            searched.ticks += after.ticks.len() as u64;
+            let found = step.effect(&before, &after);
+            effects.extend(found.map(|(effect, _)| (step, effect)));
+            before = after;
+        }
+        let Some((visible, _)) = effect(&oldest, &before) else { return };
+        // A change that a later one reverts or replaces has no effect of its own. If none has, the
+        // changes count that had one when they were added.
+        let matters = |(step, _): &(&Step, Effect)| {
+            let is_known = searched.differences.iter().any(|it| it.cause == step.cause);
+            is_known || step.effect(&step.newest_without.run(scenario, ""), &before).is_some()
+        };
+        let own: Vec<(&Step, Effect)> = effects.iter().copied().filter(matters).collect();
+        for (step, effect) in if own.is_empty() { effects } else { own } {
+            searched.add(step.cause, effect.min(visible), generated);
+        }
     }
 }
 

@@ -1,10 +1,14 @@
 //! Searches for known differences between releases.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::*;
+use kube_autoscaler_models::flags::{Component, GateSetting};
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Time;
+use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::testing::scenario as parsed;
 use kube_lockstep_scenario::to_tree;
 use kube_lockstep_sim::run::free_run;
@@ -31,13 +35,30 @@ until: 5m
 
 fn upgrade(from: &str, to: &str) -> Upgrade {
     let release = |text: &str| text.parse::<Release>().expect("a release");
-    Upgrade { from: release(from), to: release(to), ticks: 60_000, seed: 0 }
+    let (from, to) = (release(from), release(to));
+    Upgrade { from, to, from_gates: Vec::new(), to_gates: Vec::new(), ticks: 60_000, seed: 0 }
+}
+
+/// The setting of a gate in one component, or in both.
+fn gate(component: Option<Component>, name: &str, on: bool) -> GateSetting {
+    GateSetting { component, name: name.to_owned(), on }
 }
 
 /// The changes that a search finds, each with its effect.
-fn found(text: &str, from: &str, to: &str) -> Vec<(&'static str, Effect)> {
-    let searched = upgrade(from, to).search(&parsed(text), false, &|| false);
-    searched.differences.iter().map(|it| (it.change().what, it.effect)).collect()
+fn found(text: &str, from: &str, to: &str) -> Vec<(String, Effect)> {
+    found_by(&upgrade(from, to), text)
+}
+
+fn found_by(upgrade: &Upgrade, text: &str) -> Vec<(String, Effect)> {
+    let searched = upgrade.search(&parsed(text), false, &|| false);
+    let what = |it: &Difference| upgrade.reason(it.cause).what.into_owned();
+    searched.differences.iter().map(|it| (what(it), it.effect)).collect()
+}
+
+/// The difference with this reason.
+fn with_reason<'s>(upgrade: &Upgrade, searched: &'s Searched, what: &str) -> &'s Difference {
+    let mut differences = searched.differences.iter();
+    differences.find(|it| upgrade.reason(it.cause).what == what).expect("the difference")
 }
 
 const TOLERANCE: &str = "a ratio is compared with two tolerance bounds: 1.1 is now within 0.1";
@@ -46,15 +67,15 @@ const FIRST_RECONCILE: &str = "a new HPA is reconciled immediately";
 #[test]
 fn a_plain_hpa_differs_at_the_edge_of_the_tolerance_and_at_the_first_reconcile() {
     let all = found(PLAIN, "1.32", "1.37");
-    assert!(all.contains(&(TOLERANCE, Effect::Replicas)), "{all:?}");
-    assert!(all.contains(&(FIRST_RECONCILE, Effect::FirstReconcile)), "{all:?}");
-    assert!(all.iter().all(|(what, effect)| *effect != Effect::Replicas || *what == TOLERANCE));
+    assert!(all.contains(&(TOLERANCE.to_owned(), Effect::Replicas)), "{all:?}");
+    assert!(all.contains(&(FIRST_RECONCILE.to_owned(), Effect::FirstReconcile)), "{all:?}");
+    assert!(all.iter().all(|(what, effect)| *effect != Effect::Replicas || what == TOLERANCE));
     // 75% of the request and 10% more is not a whole percentage, so no utilization is at the edge.
     let other = PLAIN.replace("averageUtilization: 80", "averageUtilization: 75");
-    assert!(found(&other, "1.32", "1.36").iter().all(|(what, _)| *what != TOLERANCE));
+    assert!(found(&other, "1.32", "1.36").iter().all(|(what, _)| what != TOLERANCE));
     // A request of which no whole number of millicores is 88% has that utilization nevertheless.
     let odd = PLAIN.replace("cpu: 500m", "cpu: 333m");
-    assert!(found(&odd, "1.32", "1.36").contains(&(TOLERANCE, Effect::Replicas)));
+    assert!(found(&odd, "1.32", "1.36").contains(&(TOLERANCE.to_owned(), Effect::Replicas)));
 }
 
 #[test]
@@ -69,16 +90,15 @@ fn two_hpas_of_the_same_pods_differ_in_1_26() {
     let both = format!("{}hpas:\n{}\n{}\n{}", &PLAIN[..start], item("a"), item("b"), &PLAIN[end..]);
     let what = "HPAs that select the same pods fail: AmbiguousSelector";
     let all = found(&both, "1.25", "1.26");
-    assert!(all.contains(&(what, Effect::Replicas)), "{all:?}");
-    assert!(found(PLAIN, "1.25", "1.26").iter().all(|(other, _)| *other != what));
+    assert!(all.contains(&(what.to_owned(), Effect::Replicas)), "{all:?}");
+    assert!(found(PLAIN, "1.25", "1.26").iter().all(|(other, _)| other != what));
 }
 
 #[test]
 fn an_example_is_small_and_shows_the_difference() {
     let (scenario, upgrade) = (parsed(PLAIN), upgrade("1.32", "1.36"));
     let searched = upgrade.search(&scenario, false, &|| false);
-    let of = |it: &&Difference| it.change().what == TOLERANCE;
-    let difference = searched.differences.iter().find(of).expect("the difference");
+    let difference = with_reason(&upgrade, &searched, TOLERANCE);
     let example = upgrade.example(&scenario, difference).expect("an example");
     assert_eq!(example.tree["metrics"]["resource"][0]["perPod"], "88%", "{}", example.tree);
     assert_eq!((example.at, &example.tree["timeline"]), (Time::from_secs(15), &Value::Null));
@@ -103,8 +123,7 @@ fn a_given_load_is_replayed() {
     let at_the_edge = parsed(&PLAIN.replace("perPod: 400m", "perPod: 440m"));
     let upgrade = Upgrade { ticks: 1, ..upgrade("1.32", "1.33") };
     let searched = upgrade.search(&at_the_edge, true, &|| false);
-    let of = |it: &&Difference| it.change().what == TOLERANCE;
-    let difference = searched.differences.iter().find(of).expect("the difference");
+    let difference = with_reason(&upgrade, &searched, TOLERANCE);
     assert!(difference.is_on_given_load);
     let example = upgrade.example(&at_the_edge, difference).expect("an example");
     assert_eq!(example.tree["metrics"], to_tree(&at_the_edge)["metrics"]);
@@ -120,13 +139,13 @@ fn the_result_depends_on_the_seed_and_not_on_the_jobs() {
         .map(|text| (parsed(text), false))
         .collect();
     let upgrade = Upgrade { ticks: 3000, ..upgrade("1.32", "1.36") };
-    let text = |jobs: usize, upgrade: Upgrade| {
+    let text = |jobs: usize, upgrade: &Upgrade| {
         let results = upgrade.search_all(&subjects, jobs, &mut |_| true, &|| false);
         results.into_iter().flatten().map(|it| format!("{it:?}")).collect::<Vec<_>>()
     };
-    assert_eq!(text(1, upgrade).len(), 4);
-    assert_eq!(text(1, upgrade), text(3, upgrade));
-    assert_ne!(text(1, upgrade), text(1, Upgrade { seed: 1, ..upgrade }));
+    assert_eq!(text(1, &upgrade).len(), 4);
+    assert_eq!(text(1, &upgrade), text(3, &upgrade));
+    assert_ne!(text(1, &upgrade), text(1, &Upgrade { seed: 1, ..upgrade.clone() }));
     // If the search ends early, the other scenarios have no result.
     let results = upgrade.search_all(&subjects, 1, &mut |progress| progress.done < 2, &|| false);
     assert_eq!(results.iter().filter(|it| it.is_some()).count(), 2);
@@ -137,7 +156,7 @@ fn changes_that_later_ones_revert_are_not_found() {
     let all = found(PLAIN, "1.6", "1.9");
     // 1.7 let the doubling limit take precedence over maxReplicas, and 1.8 ended that.
     let reverted = "if the doubling limit applies, maxReplicas does not";
-    assert!(all.iter().all(|(what, _)| *what != reverted), "{all:?}");
+    assert!(all.iter().all(|(what, _)| what != reverted), "{all:?}");
 }
 
 #[test]
@@ -148,5 +167,77 @@ fn metrics_of_the_same_name_have_their_own_boundaries() {
           {name: cpu, container: app, target: {type: Utilization, averageUtilization: 95}}";
     let both = PLAIN.replace("Utilization: 80}}", &format!("Utilization: 50}}}}{container}"));
     let all = found(&both, "1.32", "1.36");
-    assert!(all.contains(&(TOLERANCE, Effect::Replicas)), "{all:?}");
+    assert!(all.contains(&(TOLERANCE.to_owned(), Effect::Replicas)), "{all:?}");
 }
+
+const TOLERANCE_GATE: &str = "feature gate HPAConfigurableTolerance is on by default";
+
+/// The plain HPA with a tolerance of its own.
+fn with_tolerance() -> Arc<Scenario> {
+    let behavior = "maxReplicas: 20\n    behavior: {scaleUp: {tolerance: 20m}}";
+    let mut scenario = parsed(&PLAIN.replace("maxReplicas: 20", behavior));
+    Arc::make_mut(&mut scenario).is_of_manifests = true;
+    scenario
+}
+
+#[test]
+fn an_hpa_with_a_tolerance_is_searched_as_an_older_release_stores_it() {
+    let scenario = with_tolerance();
+    let upgrade = Upgrade { ticks: 8000, ..upgrade("1.32", "1.36") };
+    assert_eq!(upgrade.rejections(&scenario), [None, None]);
+    let searched = upgrade.search(&scenario, false, &|| false);
+    let difference = with_reason(&upgrade, &searched, TOLERANCE_GATE);
+    assert_eq!(difference.effect, Effect::Replicas);
+    let [before, after] = upgrade.sides(&scenario).map(|side| side.expect("one set of gates"));
+    assert_eq!(before.hpas[0].manifest["spec"]["behavior"]["scaleUp"], serde_json::json!({}));
+    assert_eq!(after.hpas[0].manifest, scenario.hpas[0].manifest);
+    assert_eq!(before.unsupported_on("1.32".parse().expect("a release")), None);
+}
+
+#[test]
+fn feature_gates_decide_when_a_field_has_an_effect() {
+    let scenario = with_tolerance();
+    let plain = Upgrade { ticks: 8000, ..upgrade("1.32", "1.36") };
+    let differences = |upgrade: &Upgrade| -> Vec<(Cause, String)> {
+        let searched = upgrade.search(&scenario, false, &|| false);
+        let larger = searched.differences.iter().filter(|it| it.effect == Effect::Replicas);
+        let reason = |it: &Difference| upgrade.reason(it.cause).what.into_owned();
+        larger.map(|it| (it.cause, reason(it))).collect()
+    };
+    let has = |all: &[(Cause, String)], what: &str| all.iter().any(|(_, it)| it == what);
+    let tolerance = |on| vec![gate(None, "HPAConfigurableTolerance", on)];
+    // Off after the upgrade as well.
+    let off = Upgrade { to_gates: tolerance(false), from_gates: tolerance(false), ..plain.clone() };
+    assert!(!has(&differences(&off), TOLERANCE_GATE));
+    // On after the upgrade to a release that has it off by default.
+    let to = "1.33".parse().expect("a release");
+    let on = Upgrade { to, to_gates: tolerance(true), ..plain.clone() };
+    let all = differences(&on);
+    assert!(has(&all, "the feature gate HPAConfigurableTolerance is now on"), "{all:?}");
+    assert!(matches!(all.last(), Some((Cause::Gate(_), _))), "{all:?}");
+    // The API server drops the field, and without it the other component has nothing to apply.
+    let controller = Some(Component::ControllerManager);
+    let only = vec![gate(controller, "HPAConfigurableTolerance", true)];
+    let dropped = Upgrade { to_gates: only, ..on };
+    assert!(differences(&dropped).iter().all(|(cause, _)| !matches!(cause, Cause::Gate(_))));
+    assert!(dropped.sides(&scenario)[1].is_none(), "a scenario has one set of gates");
+}
+
+#[test]
+fn rejections_name_the_gate_that_is_off() {
+    let container = PLAIN.replace("type: Resource\n        resource: {", CONTAINER);
+    let scenario = parsed(&container);
+    let of = |gates: &[GateSetting]| {
+        let gates = gates.to_vec();
+        let plain = upgrade("1.26", "1.27");
+        Upgrade { from_gates: gates, ..plain }.rejections(&scenario)
+    };
+    let [before, after] = of(&[]);
+    let before = before.expect("a rejection");
+    assert!(before.contains("the API server of 1.26"), "{before}");
+    assert!(before.ends_with("(the feature gate HPAContainerMetrics is off)"), "{before}");
+    assert_eq!(after, None);
+    assert_eq!(of(&[gate(None, "HPAContainerMetrics", true)]), [None, None]);
+}
+
+const CONTAINER: &str = "type: ContainerResource\n        containerResource: {container: app, ";

@@ -188,8 +188,40 @@ fn invalid_manifests_are_left_out() {
 }
 
 #[test]
+fn feature_gates_are_those_of_the_cluster() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("tolerance.yaml");
+    let text_of_hpa = one_hpa()
+        .replace("  maxReplicas", "  behavior: {scaleUp: {tolerance: 20m}}\n  maxReplicas");
+    fs::write(&manifest, text_of_hpa).expect("a file");
+    let saved = folder.path().join("examples");
+    let run = |arguments: &[&str]| {
+        let mut command = kube_lockstep(&["upgrade", "--no-confirm", "--ticks", "8000", "-f"]);
+        let run = command.arg(&manifest).args(["--save", text(&saved)]).args(arguments).assert();
+        stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let shown = run(&["--from", "1.32", "--to", "1.33"]);
+    assert!(shown.contains("`tolerance` is not supported on 1.32, whose API server"), "{shown}");
+    assert!(shown.contains("HPAConfigurableTolerance is off by default"), "{shown}");
+    let on = ["--to-feature-gates", "HPAConfigurableTolerance=true"];
+    let shown = run(&[&["--from", "1.32", "--to", "1.33"], &on[..]].concat());
+    assert!(shown.contains("1.33 the feature gate HPAConfigurableTolerance is now on"), "{shown}");
+    assert!(saved.join("1.33-HPAConfigurableTolerance.yaml").exists());
+    // A gate that one of the releases does not have.
+    let both = ["--feature-gates", "HPAContainerMetrics=true"];
+    let shown = run(&[&["--from", "1.29", "--to", "1.33"], &both[..]].concat());
+    let note = "components of 1.33 do not start with HPAContainerMetrics=true";
+    assert!(shown.contains(note), "{shown}");
+}
+
+#[test]
 fn mistakes_are_explained() {
     for (arguments, message) in [
+        (&["--from", "1.32", "--feature-gates", "HPAScaleToZer=true"][..], "did you mean"),
+        (
+            &["--from", "1.36", "--to-feature-gates", "HPAConfigurableTolerance=false"],
+            "--to-feature-gates: cannot set feature gate HPAConfigurableTolerance to false",
+        ),
         (&["--from", "1.36", "--to", "1.32"][..], "--from must be older than --to"),
         (&["--from", "1.99"], "1.99"),
         (&["--from", "1.32", "--load", "queue=3"], "no HPA scales on queue"),

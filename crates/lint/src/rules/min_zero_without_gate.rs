@@ -25,7 +25,7 @@ fn check(context: &Context<'_>) -> Vec<Found> {
 fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>) -> Option<Found> {
     let gate = Gate::HpaScaleToZero;
     let release = context.options.release;
-    let is_on = context.options.api_server.enabled(gate);
+    let is_on = context.options.gates.api_server.enabled(gate);
     let has_gate = !matches!(context.rules.feature_gates[gate as usize], GateRule::Absent);
     // A cluster that has stored the HPA accepted its minimum.
     let (what, hint) = if !is_on && !hpa.hpa.is_stored {

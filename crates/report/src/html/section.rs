@@ -1,5 +1,6 @@
 //! One scenario of a page: its verdict, its divergence, and its timelines.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -68,8 +69,29 @@ impl<'a> ScenarioChange<'a> {
         changed: &'a Changed,
     ) -> ScenarioChange<'a> {
         let runs = [between.from, between.to].map(|release| free_run(scenario, release));
+        ScenarioChange::of_runs(scenario, between, changed, runs)
+    }
+
+    /// A change between two releases of Kubernetes, with these runs of the model.
+    #[must_use]
+    pub fn of_runs(
+        scenario: &'a Arc<Scenario>,
+        between: Between,
+        changed: &'a Changed,
+        runs: [FreeRun; 2],
+    ) -> ScenarioChange<'a> {
         let (line, differing) = (scenario.line, Differing::new(between, changed));
         ScenarioChange { line, differing, runs: ChangedRuns::Hpa(scenario, Box::new(runs)) }
+    }
+
+    /// The same change with this explanation, unless rows of the model explain it.
+    #[must_use]
+    pub fn because(mut self, since: &str, what: &str, link: &'static str) -> ScenarioChange<'a> {
+        if self.differing.rows.is_empty() {
+            let (since, what) = (since.to_owned(), Cow::Owned(what.to_owned()));
+            self.differing.rows.push(Explanation { since, what, links: vec![link] });
+        }
+        self
     }
 
     /// A change between two releases of the VPA's recommender.
@@ -500,11 +522,11 @@ struct Differing<'a> {
     rows: Vec<Explanation>,
 }
 
-/// A row of the model.
+/// A row of the model, or another explanation.
 #[derive(Debug)]
 struct Explanation {
     since: String,
-    what: &'static str,
+    what: Cow<'static, str>,
     links: Vec<&'static str>,
 }
 
@@ -512,7 +534,7 @@ impl<'a> Differing<'a> {
     fn new<C: ChangeRow>(between: Between<C::Release>, changed: &'a Changed<C>) -> Differing<'a> {
         let rows = changed.rows.iter().map(|row| Explanation {
             since: row.since().to_string(),
-            what: row.what(),
+            what: row.what().into(),
             links: row.links().collect(),
         });
         let (from, to) = (between.from.to_string(), between.to.to_string());

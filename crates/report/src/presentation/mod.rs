@@ -22,6 +22,7 @@ use std::rc::Rc;
 
 pub(crate) use self::detail::Detail;
 pub(crate) use self::mark::Mark;
+pub use self::plain::event_in_words;
 pub(crate) use self::ticks::{Tick, TickKind, Ticks};
 pub(crate) use self::unit::{Size, Unit};
 use crate::scale::ValueAxis;

@@ -15,7 +15,8 @@ use kube_lockstep_scenario::resolved::{Action, PodSet, QueryError, TimelineEvent
 const LONGEST: usize = 160;
 
 /// An event of an HPA's scenario, in one line.
-pub(super) fn event(event: &TimelineEvent) -> String {
+#[must_use]
+pub fn event_in_words(event: &TimelineEvent) -> String {
     let text = words::cut(&action(&event.action), LONGEST);
     match &event.during {
         Some(during) => {
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn actions_are_in_plain_words() {
-        let reads = |action: Action| event(&TimelineEvent::from(action));
+        let reads = |action: Action| event_in_words(&TimelineEvent::from(action));
         let set = |text: &str| text.parse::<PodSet>().expect(text);
         assert_eq!(reads(Action::PodsUnready(set("0-2"))), "pods 0-2 are unready");
         assert_eq!(reads(Action::PodsDeleted(set("3"))), "pod 3 is deleted");

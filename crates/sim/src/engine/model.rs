@@ -23,7 +23,7 @@ use super::{Engine, EngineError, Session, Step, Vpa};
 use crate::trace::{ApiAnswer, Stepped};
 use crate::world::{Change, Cluster};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, Hpa, HpaSpec};
-use kube_autoscaler_models::flags::{FeatureGates, Gate};
+use kube_autoscaler_models::flags::{ClusterGates, Gate};
 use kube_autoscaler_models::hpa;
 use kube_autoscaler_models::hpa::{ApiServer, ApiVersion, Controller, Decision, HpaChange};
 use kube_autoscaler_models::observation::{ApiOutcome, ControllerAction, Observation, StatusWrite};
@@ -42,7 +42,7 @@ pub struct Simulation {
     cluster: Cluster,
     controller: Controller,
     rules: Rules,
-    gates: FeatureGates,
+    gates: ClusterGates,
     /// Every HPA that exists at any time of the scenario.
     hpas: Vec<Served>,
     targets: Arc<[Target]>,
@@ -92,7 +92,12 @@ impl Simulation {
     /// A cluster without objects, with a running controller.
     #[must_use]
     pub fn new(scenario: &Scenario, rules: Rules) -> Simulation {
-        let gates = scenario.gates_by(&rules);
+        Simulation::with_gates(scenario, rules, scenario.gates_by(&rules).into())
+    }
+
+    /// Like [`Simulation::new`], with these feature gates in place of those of the scenario.
+    #[must_use]
+    pub fn with_gates(scenario: &Scenario, rules: Rules, gates: ClusterGates) -> Simulation {
         let hpas = scenario.hpas.iter().map(|hpa| Served {
             key: format!("{}/{}", scenario.namespace, hpa.name).into(),
             name: hpa.name.clone(),
@@ -117,8 +122,8 @@ impl Simulation {
         let without = without.iter().map(|kind| served(kind, false));
         let kinds = with_scale.chain(without);
         Simulation {
-            cluster: Cluster::new(gates.enabled(Gate::HpaGeneration)),
-            controller: Controller::new(rules, scenario.flags_by(&rules), gates)
+            cluster: Cluster::new(gates.api_server.enabled(Gate::HpaGeneration)),
+            controller: Controller::new(rules, scenario.flags_by(&rules), gates.controller_manager)
                 .with_all_metrics(scenario.observed.all_metrics),
             rules,
             gates,
@@ -213,7 +218,7 @@ impl Simulation {
         let name = of.map(|index| self.hpas[index].name.clone());
         let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
-        let (rules, gates) = (self.rules, self.gates);
+        let (rules, gates) = (self.rules, self.gates.api_server);
         let server = ApiServer { rules: &rules, gates: &gates };
         let lossy = Cell::new(false);
         let admission = |spec: &mut HpaSpec, version: ApiVersion| {

@@ -26,6 +26,7 @@ use crate::trace::{ApiAnswer, Scope, Stepped, Trace};
 use crate::world::{Change, RequestChange, ServingChange, World};
 use educe::Educe;
 use kube_autoscaler_models::derivation::Derivation;
+use kube_autoscaler_models::flags::ClusterGates;
 use kube_autoscaler_models::hpa::{Decision, hpas_with_same_pods};
 use kube_autoscaler_models::observation::{ApiOutcome, Observation};
 use kube_autoscaler_models::rules::{AmbiguousHpas, Release, Rules};
@@ -137,17 +138,22 @@ struct Overlap {
 
 impl<'a> HpaLockstep<'a> {
     pub(super) fn new(scenario: &'a Arc<Scenario>, rules: Rules) -> HpaLockstep<'a> {
-        HpaLockstep::in_world(World::new(scenario), scenario, rules)
+        let simulation = Simulation::new(scenario, rules);
+        HpaLockstep::in_world(World::new(scenario), scenario, rules, simulation)
     }
 
-    fn in_world(mut world: World, scenario: &'a Arc<Scenario>, rules: Rules) -> HpaLockstep<'a> {
+    fn in_world(
+        mut world: World,
+        scenario: &'a Arc<Scenario>,
+        rules: Rules,
+        simulation: Simulation,
+    ) -> HpaLockstep<'a> {
         if !rules.pods.can_be_resized {
             world = world.without_resizes();
         }
         // The objects of the start are created before the actions at t=0.
         let start = world.advance(Time::ZERO);
         let events = world.api_events(Time::ZERO).into();
-        let simulation = Simulation::new(scenario, rules);
         let now = Time::ZERO;
         let mut lockstep = HpaLockstep {
             scenario,
@@ -545,15 +551,28 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
 /// Runs the model alone, by any set of rules. `release` is the name in the trace.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
-    free_run_with(scenario, rules, release, Contents { has_trace: true, explains: &|_| false })
+    let options = FreeRunOptions { has_trace: true, explains: &|_| false, gates: None };
+    free_run_with(scenario, rules, release, options)
+}
+
+/// Runs the model alone, by any set of rules and with any feature gates.
+#[must_use]
+pub fn free_run_with_gates(
+    scenario: &Arc<Scenario>,
+    rules: Rules,
+    gates: ClusterGates,
+    release: &str,
+) -> FreeRun {
+    let options = FreeRunOptions { has_trace: true, explains: &|_| false, gates: Some(gates) };
+    free_run_with(scenario, rules, release, options)
 }
 
 /// Runs the model alone, without the trace and the actions of the ticks: for the figures of many
 /// runs, which take less time without them.
 #[must_use]
 pub fn free_run_without_trace(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
-    let contents = Contents { has_trace: false, explains: &|_| false };
-    free_run_with(scenario, Rules::of(release), &release.to_string(), contents)
+    let options = FreeRunOptions { has_trace: false, explains: &|_| false, gates: None };
+    free_run_with(scenario, Rules::of(release), &release.to_string(), options)
 }
 
 /// Runs the model alone, and derives the amounts of those runs of the VPA's recommender, by index,
@@ -564,37 +583,49 @@ pub fn explained_free_run(
     release: Release,
     is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRun {
-    let contents = Contents { has_trace: true, explains: is_explained };
-    free_run_with(scenario, Rules::of(release), &release.to_string(), contents)
+    let options = FreeRunOptions { has_trace: true, explains: is_explained, gates: None };
+    free_run_with(scenario, Rules::of(release), &release.to_string(), options)
 }
 
-/// The parts of a free run that take time.
+/// The settings of a free run.
 #[derive(Clone, Copy)]
-struct Contents<'a> {
+struct FreeRunOptions<'a> {
     /// The trace has the ticks, and the ticks have their actions.
     has_trace: bool,
     /// Selects the runs of the VPA's recommender, by index, whose amounts are derived.
     explains: &'a dyn Fn(usize) -> bool,
+    /// The feature gates. None: those of the scenario.
+    gates: Option<ClusterGates>,
+}
+
+impl FreeRunOptions<'_> {
+    fn simulation(&self, scenario: &Scenario, rules: Rules) -> Simulation {
+        match self.gates {
+            Some(gates) => Simulation::with_gates(scenario, rules, gates),
+            None => Simulation::new(scenario, rules),
+        }
+    }
 }
 
 fn free_run_with(
     scenario: &Arc<Scenario>,
     rules: Rules,
     release: &str,
-    contents: Contents<'_>,
+    options: FreeRunOptions<'_>,
 ) -> FreeRun {
     let mut world = World::new(scenario);
     world.keep_serving_changes();
     if scenario.vpa.is_some() {
         world.keep_request_changes();
     }
-    let mut run = HpaLockstep::in_world(world, scenario, rules);
+    let simulation = options.simulation(scenario, rules);
+    let mut run = HpaLockstep::in_world(world, scenario, rules, simulation);
     let mut sent_events = SentEvents::new(rules);
     let mut trace = trace_of(scenario, model::NAME, release);
     let mut ticks = Vec::with_capacity(expected_ticks(scenario, &rules));
     let mut restarts = Vec::new();
     let mut now = run.now;
-    let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, contents.explains);
+    let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, options.explains);
     while let Some(predicted) = {
         let until = run.next_stop();
         run.undetermined = vpa.as_mut().and_then(|vpa| vpa.predict(&mut run.world, until));
@@ -610,7 +641,7 @@ fn free_run_with(
         }
         let mut traced = Vec::new();
         for mut decision in predicted.decisions {
-            if contents.has_trace {
+            if options.has_trace {
                 let sent = match sent_events.predict(&decision, None) {
                     Cow::Owned(sent) => Some(sent),
                     Cow::Borrowed(_) => None,
@@ -621,7 +652,7 @@ fn free_run_with(
             let target = run.target_of(&decision.observation);
             let simulated_replicas = run.world.replicas(target);
             run.apply_observed(&decision.observation, Some(&decision));
-            let observation = match contents.has_trace {
+            let observation = match options.has_trace {
                 true => std::mem::take(&mut decision.observation),
                 false => decision.observation.without_actions(),
             };
@@ -887,7 +918,9 @@ fn step_by_step<'k>(
     if updater.is_some() {
         world.keep_pod_decisions();
     }
-    let mut run = HpaLockstep::in_world(world, scenario, Rules::of(release));
+    let rules = Rules::of(release);
+    let simulation = Simulation::new(scenario, rules);
+    let mut run = HpaLockstep::in_world(world, scenario, rules, simulation);
     let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
     let mut recommender = recommender.transpose()?;
     let mut vpa = match &mut recommender {

@@ -38,8 +38,8 @@ pub use crate::world::{
 };
 pub use hpa_with_vpa::VpaRun;
 pub use lockstep::{
-    FreeRun, FreeTick, explained_free_run, free_run, free_run_by, free_run_without_trace, run_one,
-    run_watched,
+    FreeRun, FreeTick, explained_free_run, free_run, free_run_by, free_run_with_gates,
+    free_run_without_trace, run_one, run_watched,
 };
 pub use model_run::{ModelRun, state_scope};
 pub use random::{RandomCause, RandomOutcome};

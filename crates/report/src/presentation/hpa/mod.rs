@@ -340,7 +340,7 @@ impl Controller for Timeline<'_> {
         let entry = |event: &TimelineEvent| EventMark {
             at: event.at,
             lasts: Lasts::from(event.at, event.action.can_end(), event.lasts),
-            text: plain::event(event),
+            text: plain::event_in_words(event),
             class: match event.action.scope() {
                 ActionScope::Pods => "pods",
                 ActionScope::Samples | ActionScope::MetricsApis | ActionScope::ApiServer => "fault",

@@ -1,0 +1,204 @@
+//! The way from one control plane to another: a step for each change of a release, and one for each
+//! feature gate that has another setting.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::search::Upgrade;
+use kube_autoscaler_models::flags::{ClusterGates, Component, Gate, GateRule, GateSetting};
+use kube_autoscaler_models::rules::{CHANGES, Dependent, Release, Rules};
+use kube_lockstep_scenario::Scenario;
+use kube_lockstep_sim::run::{FreeRun, free_run_with_gates};
+
+/// Why an HPA behaves differently.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cause {
+    /// A change of a release: its row in the table of changes.
+    Change(usize),
+    /// A feature gate with another setting, after all changes of the releases.
+    Gate(Gate),
+}
+
+/// The explanation of a cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reason {
+    /// The release with the change.
+    pub since: Release,
+    /// What it changes, as a sentence without a full stop.
+    pub what: Cow<'static, str>,
+    /// The pull request, or the documentation.
+    pub link: &'static str,
+}
+
+/// The documentation of feature gates.
+const GATES: &str =
+    "https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/";
+
+/// The rules and the feature gates of a control plane.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ControlPlane {
+    /// The rules of its release.
+    pub rules: Rules,
+    /// The feature gates of its components.
+    pub gates: ClusterGates,
+}
+
+impl ControlPlane {
+    /// The control plane with these settings of gates. Those that can't be set are left out.
+    fn new(rules: Rules, settings: &[GateSetting]) -> ControlPlane {
+        let mut gates = ClusterGates::from(rules.default_gates());
+        for setting in settings {
+            // Between two releases, a gate does not exist yet or no longer.
+            let _ = gates.set(setting);
+        }
+        ControlPlane { rules, gates }
+    }
+
+    /// The control plane with each gate turned on that is off.
+    pub(crate) fn with_each_gate_on(self) -> impl Iterator<Item = (Gate, ControlPlane)> {
+        let is_off = move |gate: &Gate| !self.gates.api_server.enabled(*gate);
+        Gate::ALL.into_iter().filter(is_off).filter_map(move |gate| {
+            let mut plane = self;
+            let name = gate.name().to_owned();
+            plane.gates.set(&GateSetting { component: None, name, on: true }).ok()?;
+            Some((gate, plane))
+        })
+    }
+
+    /// Predicts a scenario. `release` is the name in the trace.
+    #[must_use]
+    pub fn run(&self, scenario: &Arc<Scenario>, release: &str) -> FreeRun {
+        free_run_with_gates(scenario, self.rules, self.gates, release)
+    }
+}
+
+/// A step between two control planes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) cause: Cause,
+    pub(crate) before: ControlPlane,
+    pub(crate) after: ControlPlane,
+    /// The newest control plane without this step.
+    pub(crate) newest_without: ControlPlane,
+}
+
+impl Step {
+    /// Returns true if the time of the first reconcile changes.
+    pub(crate) fn moves_first_reconcile(&self) -> bool {
+        self.before.rules.queue.first_reconcile != self.after.rules.queue.first_reconcile
+    }
+}
+
+/// All steps, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) oldest: ControlPlane,
+    pub(crate) newest: ControlPlane,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Upgrade {
+    /// The control planes before and after the upgrade.
+    #[must_use]
+    pub fn control_planes(&self) -> [ControlPlane; 2] {
+        let sides = [(self.from, &self.from_gates), (self.to, &self.to_gates)];
+        sides.map(|(release, settings)| ControlPlane::new(Rules::of(release), settings))
+    }
+
+    /// The changes of the releases, and then the gates that have other settings.
+    pub(crate) fn plan(&self) -> Plan {
+        let [oldest, newest] = self.control_planes();
+        let known = |release| CHANGES.iter().take_while(|it| it.since <= release).count();
+        let mut before = oldest;
+        let mut steps = Vec::new();
+        let mut step = |cause, after, newest_without| {
+            if after != before {
+                steps.push(Step { cause, before, after, newest_without });
+            }
+            before = after;
+        };
+        for row in known(self.from)..known(self.to) {
+            let after = ControlPlane::new(Rules::after(row + 1), &self.from_gates);
+            let without = Rules::without(row, known(self.to));
+            step(Cause::Change(row), after, ControlPlane::new(without, &self.to_gates));
+        }
+        let mut after = ControlPlane::new(newest.rules, &self.from_gates);
+        let old = after.gates;
+        for gate in Gate::ALL {
+            after.gates = after.gates.with(gate, &newest.gates);
+            let without = ControlPlane { gates: newest.gates.with(gate, &old), ..newest };
+            step(Cause::Gate(gate), after, without);
+        }
+        Plan { oldest, newest, steps }
+    }
+
+    /// The explanation of a cause.
+    #[must_use]
+    pub fn reason(&self, cause: Cause) -> Reason {
+        match cause {
+            Cause::Change(row) => {
+                let change = &CHANGES[row];
+                Reason { since: change.since, what: change.what.into(), link: change.link }
+            }
+            Cause::Gate(gate) => {
+                let [_, newest] = self.control_planes();
+                let old = ControlPlane::new(newest.rules, &self.from_gates).gates;
+                let state = |component: Component| newest.gates.of(component).enabled(gate);
+                let differs = |it: &Component| old.of(*it).enabled(gate) != state(*it);
+                let differing: Vec<Component> =
+                    Component::ALL.into_iter().filter(differs).collect();
+                let on = |component: Component| if state(component) { "on" } else { "off" };
+                let what = match differing.as_slice() {
+                    [only] => {
+                        let (on, component) = (on(*only), only.name());
+                        format!("the feature gate {} is now {on} in the {component}", gate.name())
+                    }
+                    _ => {
+                        let on = on(Component::ControllerManager);
+                        format!("the feature gate {} is now {on}", gate.name())
+                    }
+                };
+                Reason { since: self.to, what: what.into(), link: GATES }
+            }
+        }
+    }
+
+    /// The scenario as the older and as the newer control plane run it: with their feature gates,
+    /// and without fields that the API server does not know. None: the components of the control
+    /// plane have different gates, which a scenario can't have.
+    #[must_use]
+    pub fn sides(&self, scenario: &Scenario) -> [Option<Arc<Scenario>>; 2] {
+        let releases = [self.from, self.to];
+        let mut sides = releases.into_iter().zip(self.control_planes()).map(|(release, plane)| {
+            let gate_overrides = gate_overrides(release, &plane)?;
+            let stored = match plane.rules.admission.has_tolerance {
+                true => scenario.clone(),
+                false => scenario.without_tolerances(),
+            };
+            Some(Arc::new(Scenario { gate_overrides, ..stored }))
+        });
+        [0, 1].map(|_| sides.next().flatten())
+    }
+}
+
+/// The feature gates that a scenario sets for a control plane. None: its components differ.
+pub(crate) fn gate_overrides(
+    release: Release,
+    ControlPlane { rules, gates }: &ControlPlane,
+) -> Option<BTreeMap<String, bool>> {
+    let gates = Some(gates.api_server).filter(|it| *it == gates.controller_manager)?;
+    let mut overrides: BTreeMap<String, bool> =
+        gates.changed().map(|(gate, on)| (gate.name().to_owned(), on)).collect();
+    // Without a setting, scenarios with container metrics have the gate.
+    let containers = Gate::HpaContainerMetrics;
+    if rules.feature_gates[containers as usize] == GateRule::Default(false) {
+        overrides.insert(containers.name().to_owned(), gates.enabled(containers));
+    }
+    // Gates that depend on a disabled gate must be disabled as well.
+    let dependents = Dependent::of(release).filter(|it| it.default_value(release));
+    for dependent in dependents.filter(|it| !gates.enabled(it.needs)) {
+        overrides.insert(dependent.name.to_owned(), false);
+    }
+    Some(overrides)
+}
