@@ -142,8 +142,6 @@ pub(super) struct HpaArgs {
     /// repeated
     #[arg(long, value_name = "NAME", requires = "filename")]
     hpa: Vec<String>,
-    #[command(flatten)]
-    skip: SkipArgs,
 }
 
 impl HpaArgs {
@@ -154,7 +152,6 @@ impl HpaArgs {
             names => Selected::Named(names.to_vec()),
         };
         Autoscalers { hpas, vpas: Selected::Unsupported, skip_missing: None, applies_vpas: false }
-            .skipping(self.skip)
     }
 }
 
@@ -314,11 +311,10 @@ impl ManifestArgs {
     ) -> Result<Valid<(Vec<Draft>, Manifests)>, Failure> {
         let files = self.read()?;
         let found = draft_valid(&files, &self.values.options(of, true), &read_load);
-        let Valid { valid: drafts, problems } = found.map_err(|error| self.failure(error))?;
+        let Valid { valid: (drafts, manifests), problems } =
+            found.map_err(|error| self.failure(error))?;
         drafts.check_loads(&[], "").map_err(|error| self.failure(error))?;
         note_ignored(&drafts.ignored);
-        let manifests = Manifests::read_only_valid(&files, &self.values.load);
-        let manifests = manifests.map_err(|error| self.failure(error))?;
         Ok(Valid { valid: (drafts.list, manifests), problems })
     }
 

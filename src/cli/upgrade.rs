@@ -42,10 +42,15 @@ Exit codes:
   3    an output can't be written
   130  interrupted (Ctrl-C); the result is that of the HPAs so far";
 
+const UNTIL: &str = "\
+    The end of the load of --load [default: that of a recorded load; otherwise 10 minutes after \
+    the last change of the load]. Generated loads have their own ends";
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n{HELP}", manifests::LOAD_HELP))]
 #[command(mut_arg("filename", |it| it.required(true)))]
+#[command(mut_arg("until", |it| it.requires("load").help(UNTIL)))]
 pub(super) struct Args {
     /// The release before the upgrade
     #[arg(long, value_name = "RELEASE", value_parser = release)]

@@ -273,7 +273,7 @@ pub fn draft_with_settings(
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Drafts, DraftError> {
     let mut invalid = Invalid::default();
-    let drafts = draft_files(files, options, read, &mut invalid);
+    let drafts = draft_read(&Objects::read(files)?, files, options, read, &mut invalid);
     // Without an invalid autoscaler, its loads have no use: that error would be misleading.
     invalid.check()?;
     drafts
@@ -286,7 +286,8 @@ pub struct Valid<T> {
     pub problems: Vec<Diagnostic>,
 }
 
-/// Like [`draft`], but leaves out autoscalers whose manifests, or whose targets, are invalid.
+/// Like [`draft`], but leaves out autoscalers whose manifests, or whose targets, are invalid. Also
+/// returns the valid manifests.
 ///
 /// # Errors
 /// If no autoscaler is valid, or there is no such autoscaler.
@@ -294,27 +295,32 @@ pub fn draft_valid(
     files: &[ManifestFile],
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
-) -> Result<Valid<Drafts>, DraftError> {
+) -> Result<Valid<(Drafts, Manifests)>, DraftError> {
     let mut invalid = Invalid::default();
-    let drafts = draft_files(files, options, read, &mut invalid);
-    if drafts.as_ref().map_or(true, |drafts| drafts.list.is_empty()) {
-        invalid.check()?;
-        return drafts.map(|valid| Valid { valid, problems: Vec::new() });
-    }
-    Ok(Valid { valid: drafts?, problems: invalid.into_problems() })
+    let objects = Objects::read(files)?;
+    let drafts = draft_read(&objects, files, options, read, &mut invalid);
+    let problems = match drafts.as_ref().map_or(true, |drafts| drafts.list.is_empty()) {
+        true => invalid.check().map(|()| Vec::new())?,
+        false => invalid.into_problems(),
+    };
+    let drafts = drafts?;
+    // The problems of the manifests are those of the drafts.
+    let mut known = Invalid::default();
+    let manifests = Manifests::of(&objects, files, &options.loads, &mut known)?;
+    Ok(Valid { valid: (drafts, manifests), problems })
 }
 
-/// Drafts the scenarios of all valid objects of files.
-fn draft_files(
+/// Drafts the scenarios of all valid objects, which are read from files.
+fn draft_read(
+    objects: &Objects,
     files: &[ManifestFile],
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
     invalid: &mut Invalid,
 ) -> Result<Drafts, DraftError> {
-    let objects = Objects::read(files)?;
-    check_kinds(&objects, files, options)?;
+    check_kinds(objects, files, options)?;
     let read = Reader { file: read, syntax: Syntax::Flags };
-    draft_objects(&objects, &[], options, read, invalid)
+    draft_objects(objects, &[], options, read, invalid)
 }
 
 /// The names of the objects that no draft uses. `used`: the indices of the objects in use.

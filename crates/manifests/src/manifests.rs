@@ -57,7 +57,7 @@ impl Manifests {
     /// If a manifest is invalid, there is no autoscaler, or none uses the metric of a load.
     pub fn read(files: &[ManifestFile], loads: &[Load]) -> Result<Manifests, DraftError> {
         let mut invalid = Invalid::default();
-        let manifests = Manifests::read_valid(files, loads, &mut invalid);
+        let manifests = Manifests::of(&Objects::read(files)?, files, loads, &mut invalid);
         invalid.check()?;
         let manifests = manifests?;
         manifests.check_loads()?;
@@ -65,25 +65,15 @@ impl Manifests {
         Ok(manifests)
     }
 
-    /// Reads manifests, and leaves out the invalid ones.
-    ///
-    /// # Errors
-    /// If a file can't be read as manifests, or there is no autoscaler.
-    pub fn read_only_valid(
-        files: &[ManifestFile],
-        loads: &[Load],
-    ) -> Result<Manifests, DraftError> {
-        Manifests::read_valid(files, loads, &mut Invalid::default())
-    }
-
-    fn read_valid(
+    /// The manifests of objects that are read from files, without the invalid ones.
+    pub(crate) fn of(
+        objects: &Objects,
         files: &[ManifestFile],
         loads: &[Load],
         invalid: &mut Invalid,
     ) -> Result<Manifests, DraftError> {
         let options = DraftOptions { loads: loads.to_vec(), ..DraftOptions::default() };
-        let objects = Objects::read(files)?;
-        check_kinds(&objects, files, &options)?;
+        check_kinds(objects, files, &options)?;
         let hpas: Vec<&Object> = objects.hpas.iter().collect();
         let vpas: Vec<&Object> = objects.vpas.iter().collect();
         invalid.note(check_names(&hpas, AutoscalerKind::Hpa))?;
@@ -106,7 +96,7 @@ impl Manifests {
             let target = find_target(&objects.others, namespace, |object| hpa.scales(object));
             invalid.note(target)?;
         }
-        let values = find_autoscalers(&hpas, &vpas, &[], &objects, &options);
+        let values = find_autoscalers(&hpas, &vpas, &[], objects, &options);
         let is_limit_range = |object: &&Object| object.kind() == "LimitRange";
         let limit_ranges = objects.others.iter().filter(is_limit_range).cloned().collect();
         Ok(Manifests { hpas, vpas, workloads, limit_ranges, loads: values?.loads })

@@ -225,6 +225,8 @@ fn mistakes_are_explained() {
         (&["--from", "1.36", "--to", "1.32"][..], "--from must be older than --to"),
         (&["--from", "1.99"], "1.99"),
         (&["--from", "1.32", "--load", "queue=3"], "no HPA scales on queue"),
+        (&["--from", "1.32", "--until", "5m"], "--load <LOAD>"),
+        (&["--from", "1.32", "--skip-missing"], "unexpected argument '--skip-missing'"),
     ] {
         let error = stderr(&kube_lockstep(&SHOP).args(arguments).assert().code(2));
         assert!(error.contains(message), "{arguments:?}: {error}");
