@@ -14,7 +14,7 @@ use crate::fuzz_findings::MAX_FINDINGS;
 pub use crate::fuzz_findings::{Failure, Finding, FuzzSummary, RunLimit};
 use crate::fuzzed::Fuzzed;
 use crate::generated::{Extent, Failed, Progress, Ran, run_generated};
-use crate::{Area, FailurePoint, Shrunk, shrink};
+use crate::{Area, FailurePoint, Priority, Shrunk, shrink};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::KnownDisagreement;
 use kube_lockstep_sim::engine::{ControllerKind, Engine, Hpa};
@@ -215,7 +215,7 @@ fn smaller<K: Fuzzed>(
         Some(FailurePoint { at, replicas })
     };
     let read = |tree: &Value| K::read(&path, tree);
-    let shrunk = shrink(finding.tree.clone(), plan.shrinking, &read, &mut fails);
+    let shrunk = shrink(finding.tree.clone(), plan.shrinking, Priority::Ticks, &read, &mut fails);
     let cut_short = plan.is_stopped();
     match (shrunk, last) {
         (Some(Shrunk { scenario, tree, tried }), Some(failure)) => {

@@ -30,4 +30,4 @@ pub use self::coverage::Coverage;
 pub use self::fuzzed::Fuzzed;
 pub use self::generate::scenario;
 pub use self::loads::Loads;
-pub use self::shrink::{FailurePoint, Shrunk, shrink};
+pub use self::shrink::{FailurePoint, Measure, Priority, Shrunk, measure, shrink};

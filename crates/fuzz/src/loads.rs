@@ -28,6 +28,8 @@ pub struct Loads {
     tolerances: Vec<i64>,
     /// Replicas at boundaries.
     replicas: Vec<i32>,
+    /// The fewest replicas of a generated scenario: those of an HPA in operation.
+    least: i32,
     /// Windows and periods, in sync periods.
     windows: Vec<i64>,
     sync_period: Span,
@@ -70,14 +72,17 @@ impl Loads {
             let least = spec.min_replicas.unwrap_or(1);
             replicas.extend([least, least + 1, spec.max_replicas, spec.max_replicas - 1]);
         }
-        let most = specs().map(|spec| spec.max_replicas).max().unwrap_or(10).clamp(1, MOST_PODS);
-        replicas.iter_mut().for_each(|it| *it = (*it).clamp(1, most));
+        let least = specs().filter_map(|spec| spec.min_replicas).min().unwrap_or(1).max(1);
+        let most = specs().map(|spec| spec.max_replicas).max().unwrap_or(10);
+        let most = most.clamp(1, MOST_PODS).max(least);
+        replicas.iter_mut().for_each(|it| *it = (*it).clamp(least, most));
         Loads {
             tree: scenario::to_tree(scenario),
             targets,
             requests: requests(scenario),
             tolerances,
             replicas,
+            least,
             windows,
             sync_period: scenario.flags.sync_period,
         }
@@ -127,13 +132,18 @@ impl Loads {
             fields.retain(|_, value| !value.is_null());
         }
         let replicas = generated.get("workload").and_then(|it| it.get("replicas"));
-        tree["workload"]["replicas"] = replicas.cloned().unwrap_or(json!(1));
+        tree["workload"]["replicas"] = replicas.cloned().unwrap_or(json!(self.least));
         tree
     }
 
-    /// Returns true if generated parts, or smaller ones, have all series of all metrics.
+    /// Returns true if generated parts, or smaller ones, have all series of all metrics, and at
+    /// least the minimum of replicas.
     #[must_use]
-    pub fn has_all_metrics(&self, generated: &Value) -> bool {
+    pub fn are_usual(&self, generated: &Value) -> bool {
+        let replicas = generated.get("workload").and_then(|it| it["replicas"].as_i64());
+        if replicas.is_some_and(|replicas| replicas < self.least.into()) {
+            return false;
+        }
         let series = |tree: &Value| -> Vec<[Value; 3]> {
             let kinds = tree["metrics"].as_object().into_iter().flatten();
             let entries = kinds.filter_map(|(_, entries)| entries.as_array()).flatten();

@@ -96,10 +96,11 @@ fn shrinking_keeps_the_failure() {
         .map(Arc::new)
         .expect("a scenario with this failure");
     let mut tried = 0;
-    let shrunk = shrink(scenario::to_tree(&big), 2000, &read_tree, &mut |scenario| {
-        tried += 1;
-        fails(scenario)
-    });
+    let shrunk =
+        shrink(scenario::to_tree(&big), 2000, Priority::Ticks, &read_tree, &mut |scenario| {
+            tried += 1;
+            fails(scenario)
+        });
     let shrunk = shrunk.expect("the parsed scenario also fails");
     assert_eq!(shrunk.tried, tried);
     let small = &shrunk.scenario;
@@ -125,10 +126,11 @@ fn fails(scenario: &Scenario) -> Option<FailurePoint> {
 fn shrinking_respects_its_budget() {
     let big = Arc::new(generated(2, 3, &[]));
     let mut tried = 0;
-    let shrunk = shrink(scenario::to_tree(&big), 10, &read_tree, &mut |scenario| {
-        tried += 1;
-        Some(FailurePoint { at: scenario.until, replicas: Vec::new() })
-    });
+    let shrunk =
+        shrink(scenario::to_tree(&big), 10, Priority::Ticks, &read_tree, &mut |scenario| {
+            tried += 1;
+            Some(FailurePoint { at: scenario.until, replicas: Vec::new() })
+        });
     assert_eq!(shrunk.map(|shrunk| shrunk.tried), Some(10));
     assert_eq!(tried, 10);
 }
@@ -164,7 +166,7 @@ fn shrinking_keeps_the_failure_of_a_vpa() {
     let read = |tree: &Value| Vpa::read("generated.yaml", tree);
     let mut failing = trees.filter(|tree| read(tree).is_some_and(|it| fails(&it).is_some()));
     let big = failing.next().expect("a scenario with this failure");
-    let shrunk = shrink(big, 2000, &read, &mut |scenario| fails(scenario));
+    let shrunk = shrink(big, 2000, Priority::Ticks, &read, &mut |scenario| fails(scenario));
     let Shrunk { scenario: small, tree, .. } = shrunk.expect("the scenario fails");
     let text = scenario::tree_to_yaml(&tree);
     assert_eq!(small.timeline.len(), 1, "{text}");

@@ -160,6 +160,9 @@ impl Group {
                 *self.otherwise.entry(self.effect).or_default() += self.affected.len();
             }
             self.affected.clear();
+        }
+        let order = |it: &Difference| (Reverse(it.effect), it.load_size());
+        if order(difference) < order(&self.difference) {
             (self.effect, self.example_of) = (difference.effect, index);
             self.difference = difference.clone();
         }
@@ -214,7 +217,7 @@ impl Group {
         Some(format!(
             "For example {name} with {}: at {}, {field}{before} before this change, and {after} \
              after it",
-            described(example, self.difference.is_on_given_load),
+            described(example, self.difference.load_size().is_none()),
             example.at,
         ))
     }
@@ -559,7 +562,7 @@ impl<'g> GroupLine<'g> {
         GroupLine {
             since: since.to_string(),
             what,
-            link: *link,
+            link,
             effect: group.effect,
             hpas: &group.affected,
             example: group.example_text(report.subjects),

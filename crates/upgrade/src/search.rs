@@ -1,5 +1,6 @@
 //! Searches for loads under which two releases differ.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ use super::plan::{Cause, ControlPlane, Plan, Step};
 use kube_autoscaler_models::flags::GateSetting;
 use kube_autoscaler_models::rules::{CHANGES, Release};
 use kube_autoscaler_models::time::Time;
-use kube_lockstep_fuzz::{FailurePoint, Loads, shrink};
+use kube_lockstep_fuzz::{FailurePoint, Loads, Measure, Priority, measure, shrink};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::compare::FieldPath;
@@ -55,8 +56,23 @@ pub struct Difference {
     pub effect: Effect,
     /// True if it shows on the given load.
     pub is_on_given_load: bool,
-    /// The generated parts of the scenario that shows it. None: the given load.
-    generated: Option<Value>,
+    /// The simplest generated load that shows it. None: the given load does.
+    load: Option<GeneratedLoad>,
+}
+
+/// The generated parts of a scenario.
+#[derive(Clone, Debug)]
+struct GeneratedLoad {
+    tree: Value,
+    size: Measure,
+}
+
+impl Difference {
+    /// How complex its load is: the given load first.
+    #[must_use]
+    pub fn load_size(&self) -> Option<Measure> {
+        self.load.as_ref().map(|load| load.size)
+    }
 }
 
 /// The result of a search for one scenario.
@@ -102,16 +118,18 @@ impl Step {
 }
 
 impl Searched {
-    /// Adds a change, if it is new or has a larger effect than before.
-    fn add(&mut self, cause: Cause, effect: Effect, generated: Option<&Value>) {
+    /// Adds a cause, if it is new, has a larger effect than before, or a simpler load shows it.
+    fn add(&mut self, cause: Cause, effect: Effect, load: Option<&GeneratedLoad>) {
+        let size = load.map(|load| load.size);
         match self.differences.iter_mut().find(|it| it.cause == cause) {
-            Some(known) if known.effect >= effect => {}
-            Some(known) => (known.effect, known.generated) = (effect, generated.cloned()),
+            Some(known)
+                if (Reverse(known.effect), known.load_size()) <= (Reverse(effect), size) => {}
+            Some(known) => (known.effect, known.load) = (effect, load.cloned()),
             None => self.differences.push(Difference {
                 cause,
                 effect,
-                is_on_given_load: generated.is_none(),
-                generated: generated.cloned(),
+                is_on_given_load: load.is_none(),
+                load: load.cloned(),
             }),
         }
     }
@@ -162,7 +180,9 @@ impl Upgrade {
             index += 1;
             let Some(scenario) = read(&loads.with(&generated)) else { continue };
             searched.scenarios += 1;
-            plan.try_scenario(&Arc::new(scenario), Some(&generated), &mut searched);
+            let size = measure(&generated, Priority::Parts);
+            let load = GeneratedLoad { tree: generated, size };
+            plan.try_scenario(&Arc::new(scenario), Some(&load), &mut searched);
         }
         searched.differences.sort_by_key(|difference| difference.cause);
         searched
@@ -199,27 +219,21 @@ impl Upgrade {
         };
         let plan = self.plan();
         let step = plan.steps.iter().find(|step| step.cause == found.cause)?;
-        let shows = |scenario: &Arc<Scenario>| -> Option<Time> {
-            let (before, after) = (step.before.run(scenario, ""), step.after.run(scenario, ""));
-            let (own, at) = step.effect(&before, &after)?;
-            let newest = plan.newest.run(scenario, "");
-            let (visible, _) = effect(&plan.oldest.run(scenario, ""), &newest)?;
-            // A smaller scenario must not show more, or less.
-            (own.min(visible) == found.effect).then_some(at)
-        };
         let loads = Loads::new(scenario);
         let Scenario { path, line, .. } = &**scenario;
         let (path, line) = (path.clone(), *line);
-        let (scenario, tree) = match &found.generated {
+        let (scenario, tree) = match &found.load {
             None => (scenario.clone(), scenario::to_tree(scenario)),
-            Some(generated) => {
-                // A load says more than a metric that is missing.
+            Some(load) => {
+                // A load says more than a metric that is missing, or replicas below the minimum.
                 let read_part =
-                    |part: &Value| read(&loads.with(part)).filter(|_| loads.has_all_metrics(part));
+                    |part: &Value| read(&loads.with(part)).filter(|_| loads.are_usual(part));
                 let mut fails = |scenario: &Arc<Scenario>| {
-                    shows(scenario).map(|at| FailurePoint { at, replicas: Vec::new() })
+                    let at = plan.shows(scenario, step, found.effect)?;
+                    Some(FailurePoint { at, replicas: Vec::new() })
                 };
-                let smallest = shrink(generated.clone(), TRIES, &read_part, &mut fails)?;
+                let tree = load.tree.clone();
+                let smallest = shrink(tree, TRIES, Priority::Parts, &read_part, &mut fails)?;
                 (smallest.scenario, loads.with(&smallest.tree))
             }
         };
@@ -244,11 +258,25 @@ impl Upgrade {
 }
 
 impl Plan {
+    /// The time at which a scenario shows an effect of a step, neither more nor less.
+    pub(crate) fn shows(
+        &self,
+        scenario: &Arc<Scenario>,
+        step: &Step,
+        found: Effect,
+    ) -> Option<Time> {
+        let (before, after) = (step.before.run(scenario, ""), step.after.run(scenario, ""));
+        let (own, at) = step.effect(&before, &after)?;
+        let (oldest, newest) = (self.oldest.run(scenario, ""), self.newest.run(scenario, ""));
+        let (visible, _) = effect(&oldest, &newest)?;
+        (own.min(visible) == found).then_some(at)
+    }
+
     /// Predicts a scenario on each control plane, and adds the causes that have an effect.
     fn try_scenario(
         &self,
         scenario: &Arc<Scenario>,
-        generated: Option<&Value>,
+        load: Option<&GeneratedLoad>,
         searched: &mut Searched,
     ) {
         let oldest = self.oldest.run(scenario, "");
@@ -271,16 +299,16 @@ impl Plan {
         };
         let own: Vec<(&Step, Effect)> = effects.iter().copied().filter(matters).collect();
         for (step, effect) in if own.is_empty() { effects } else { own } {
-            searched.add(step.cause, effect.min(visible), generated);
+            searched.add(step.cause, effect.min(visible), load);
         }
     }
 }
 
 /// The most scenarios that are tried to find a smaller one.
-const TRIES: usize = 400;
+const TRIES: usize = 1000;
 
 /// Reads the tree of a scenario, if it is valid.
-fn read(tree: &Value) -> Option<Scenario> {
+pub(crate) fn read(tree: &Value) -> Option<Scenario> {
     let no_files = |_: &str| Err("there is no other file".into());
     let read = scenario::parse("upgrade", &scenario::tree_to_yaml(tree), &no_files).ok()?;
     Some(Scenario { is_of_manifests: true, ..read })

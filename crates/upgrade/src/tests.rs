@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::search::read;
 use super::*;
 use kube_autoscaler_models::flags::{Component, GateSetting};
 use kube_autoscaler_models::rules::Release;
@@ -116,6 +117,61 @@ fn an_example_is_small_and_shows_the_difference() {
         run.ticks.iter().map(|tick| tick.replicas_after).collect::<Vec<_>>()
     };
     assert_ne!(run("1.32"), run("1.36"));
+}
+
+/// The smaller trees of a load: without one step of a signal, or without one event.
+fn without_one_part(tree: &Value) -> Vec<Value> {
+    let lists = ["/timeline", "/metrics/resource/0/perPod/steps"];
+    let smaller = lists.iter().flat_map(|list| {
+        let length = tree.pointer(list).and_then(Value::as_array).map_or(0, Vec::len);
+        (0..length).map(|index| {
+            let mut smaller = tree.clone();
+            let entries = smaller.pointer_mut(list).and_then(Value::as_array_mut);
+            entries.into_iter().for_each(|entries| drop(entries.remove(index)));
+            smaller
+        })
+    });
+    smaller.collect()
+}
+
+#[test]
+fn examples_are_minimal() {
+    // Odd values, several events, and loads of which only a part shows the difference.
+    for (text, from, to) in [
+        (PLAIN.to_owned(), "1.32", "1.37"),
+        (PLAIN.replace("averageUtilization: 80", "averageUtilization: 45"), "1.25", "1.37"),
+        (PLAIN.replace("cpu: 500m", "cpu: 333m"), "1.11", "1.19"),
+    ] {
+        let (scenario, upgrade) = (parsed(&text), Upgrade { ticks: 12_000, ..upgrade(from, to) });
+        let (plan, searched) = (upgrade.plan(), upgrade.search(&scenario, false, &|| false));
+        for difference in &searched.differences {
+            let example = upgrade.example(&scenario, difference).expect("an example");
+            let step = plan.steps.iter().find(|step| step.cause == difference.cause);
+            let step = step.expect("the step");
+            let effect = difference.effect;
+            let shows = |scenario: &Arc<Scenario>| plan.shows(scenario, step, effect).is_some();
+            assert!(shows(&example.scenario), "{}", example.tree);
+            let replicas = example.tree["workload"]["replicas"].as_i64().expect("replicas");
+            assert!(replicas >= 2, "below minReplicas: {}", example.tree);
+            for smaller in without_one_part(&example.tree) {
+                let smaller = read(&smaller).map(Arc::new);
+                assert!(!smaller.is_some_and(|it| shows(&it)), "{}", example.tree);
+            }
+        }
+    }
+}
+
+#[test]
+fn well_known_changes_have_an_example_with_a_constant_load() {
+    let (scenario, upgrade) = (parsed(PLAIN), upgrade("1.32", "1.37"));
+    let searched = upgrade.search(&scenario, false, &|| false);
+    for (what, load) in [(TOLERANCE, "88%"), (FIRST_RECONCILE, "90%")] {
+        let difference = with_reason(&upgrade, &searched, what);
+        let example = upgrade.example(&scenario, difference).expect("an example");
+        assert_eq!(example.tree["timeline"], Value::Null, "{}", example.tree);
+        assert_eq!(example.tree["metrics"]["resource"][0]["perPod"], load, "{}", example.tree);
+        assert_eq!(example.tree["workload"]["replicas"], 2, "{}", example.tree);
+    }
 }
 
 #[test]

@@ -4,8 +4,7 @@
 //! time, replaces signals by simpler ones, removes entries and fields, and simplifies numbers. It
 //! knows the fields that contain times, signals and references, but not their meaning for the
 //! controller. The parser of scenarios rejects invalid results; the valid results are tried. Every
-//! step makes the tree simpler by one measure, so shrinking terminates. The number of ticks has the
-//! highest weight, since a user reads each tick.
+//! step makes the tree simpler by one measure, so shrinking terminates.
 
 mod durations;
 mod later;
@@ -16,7 +15,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::simpler::{Measure, Path, measure};
+use self::simpler::Path;
+pub use self::simpler::{Measure, Priority, measure};
 use kube_autoscaler_models::time::Time;
 
 /// The result of shrinking.
@@ -47,13 +47,15 @@ pub struct FailurePoint {
 pub fn shrink<S>(
     tree: Value,
     budget: usize,
+    priority: Priority,
     read: &dyn Fn(&Value) -> Option<S>,
     fails: &mut dyn FnMut(&Arc<S>) -> Option<FailurePoint>,
 ) -> Option<Shrunk<S>> {
     let first = Arc::new(read(&tree)?);
     let failure = fails(&first)?;
-    let size = measure(&tree);
-    let mut work = Work { tree, best: first, failure, size, tried: 1, budget, read, fails };
+    let size = measure(&tree, priority);
+    let tried = 1;
+    let mut work = Work { tree, best: first, failure, size, tried, budget, priority, read, fails };
     loop {
         let before = work.size;
         work.cut_the_end();
@@ -80,6 +82,7 @@ struct Work<'f, S> {
     size: Measure,
     tried: usize,
     budget: usize,
+    priority: Priority,
     read: &'f dyn Fn(&Value) -> Option<S>,
     fails: &'f mut dyn FnMut(&Arc<S>) -> Option<FailurePoint>,
 }
@@ -87,7 +90,7 @@ struct Work<'f, S> {
 impl<S> Work<'_, S> {
     /// Accepts a tree if it is simpler and still fails.
     fn accept(&mut self, tree: Value) -> bool {
-        let size = measure(&tree);
+        let size = measure(&tree, self.priority);
         if self.tried >= self.budget || size >= self.size {
             return false;
         }

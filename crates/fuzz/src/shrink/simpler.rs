@@ -21,27 +21,54 @@ pub(super) enum Step {
     Entry(usize),
 }
 
-/// The complexity of a tree, in this order: ticks, older versions, parts, the end, lengths of
-/// texts, and numbers.
+/// What counts most when two scenarios are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priority {
+    /// Few ticks: a user reads each of them.
+    Ticks,
+    /// Few parts, such as steps of a load and events.
+    Parts,
+}
+
+/// The complexity of a tree: ticks or parts, then older versions, parts or ticks, the end, digits,
+/// amounts and lengths of texts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Measure {
-    ticks: i64,
+pub struct Measure {
+    first: u64,
     older: usize,
-    parts: usize,
+    second: u64,
     until: i64,
+    digits: usize,
+    sum: u128,
     text: usize,
+}
+
+/// The complexity of the tree of a scenario, or of a part of one.
+#[must_use]
+pub fn measure(tree: &Value, priority: Priority) -> Measure {
+    let until = span("until", &tree["until"]).map_or(0, |span| span.0);
+    let ticks = u64::try_from(until / tick_interval(tree).0).unwrap_or(0);
+    let mut found = Parts::default();
+    add("", tree, &mut found);
+    let Parts { parts, older, text, digits, sum } = found;
+    let (first, second) = match priority {
+        Priority::Ticks => (ticks, parts),
+        Priority::Parts => (parts, ticks),
+    };
+    Measure { first, older, second, until, digits, sum, text }
+}
+
+/// The complexity of the values of a tree.
+#[derive(Default)]
+struct Parts {
+    parts: u64,
+    older: usize,
+    text: usize,
+    digits: usize,
     sum: u128,
 }
 
-pub(super) fn measure(tree: &Value) -> Measure {
-    let until = span("until", &tree["until"]).map_or(0, |span| span.0);
-    let ticks = until / tick_interval(tree).0;
-    let mut measure = Measure { ticks, older: 0, parts: 0, until, text: 0, sum: 0 };
-    add("", tree, &mut measure);
-    measure
-}
-
-fn add(name: &str, value: &Value, to: &mut Measure) {
+fn add(name: &str, value: &Value, to: &mut Parts) {
     to.parts += 1;
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| add(name, value, to)),
@@ -49,9 +76,12 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
         Value::String(text) => {
             to.older += usize::from(text == "autoscaling/v1");
             to.text += text.len();
-            let size = match (span(name, value), Quantity::parse(text)) {
+            let size = match (span(name, value), amount(text)) {
                 (Some(span), _) => u128::from(span.0.unsigned_abs()),
-                (None, Ok(quantity)) => u128::from(quantity.milli().unsigned_abs()),
+                (None, Some(milli)) => {
+                    to.digits += digits(milli);
+                    u128::from(milli.unsigned_abs())
+                }
                 _ => 0,
             };
             to.sum = to.sum.saturating_add(size);
@@ -65,9 +95,30 @@ fn add(name: &str, value: &Value, to: &mut Measure) {
     }
 }
 
-/// Returns true if the scenario has an HPA.
+/// A quantity or a percentage, in thousandths.
+fn amount(text: &str) -> Option<i64> {
+    match percentage(text) {
+        Some(percent) => percent.checked_mul(1000),
+        None => Quantity::parse(text).ok().map(|quantity| quantity.milli()),
+    }
+}
+
+/// The number before a percent sign.
+fn percentage(text: &str) -> Option<i64> {
+    text.strip_suffix('%')?.parse().ok().filter(|percent| *percent >= 0)
+}
+
+/// The digits of a number without the zeros at its end: round numbers have few. A 5 at the end
+/// counts half.
+fn digits(number: i64) -> usize {
+    let digits = number.unsigned_abs().to_string();
+    let digits = digits.trim_end_matches('0');
+    (2 * digits.len()).saturating_sub(usize::from(digits.len() > 1 && digits.ends_with('5')))
+}
+
+/// Returns true if the scenario has an HPA. Without any autoscaler, the tree is a part of one.
 pub(super) fn has_hpa(tree: &Value) -> bool {
-    ["hpa", "hpas"].iter().any(|name| tree.get(name).is_some())
+    ["hpa", "hpas"].iter().any(|name| tree.get(name).is_some()) || tree.get("vpa").is_none()
 }
 
 /// The time between two ticks: of the HPA controller, or of a recommender without an HPA.
@@ -279,11 +330,21 @@ fn spans(span: Span) -> Vec<Value> {
 }
 
 fn texts(text: &str) -> Vec<Value> {
+    if let Some(percent) = percentage(text) {
+        let mut tries = vec![0, 100, 50, 10, 200, 1000, percent / 2];
+        tries.extend([100, 10, 5].iter().flat_map(|unit| around(percent, *unit)));
+        tries.push(percent / 10 * 10 - 10);
+        tries.retain(|candidate| *candidate >= 0 && *candidate != percent);
+        return tries.into_iter().map(|percent| format!("{percent}%").into()).collect();
+    }
     if let Ok(quantity) = Quantity::parse(text) {
         let milli = quantity.milli();
-        let tries = [0, 1000, 100, 500, milli / 1000 * 1000, milli / 100 * 100, milli / 2, milli];
-        let tries = tries.into_iter().filter(|candidate| (0..=milli).contains(candidate));
+        let mut tries =
+            vec![0, 1000, 100, 500, milli / 1000 * 1000, milli / 100 * 100, milli / 2, milli];
+        tries.extend([1000, 100, 50, 10, 5].iter().flat_map(|unit| around(milli, *unit)));
+        tries.retain(|candidate| *candidate >= 0);
         let mut tries: Vec<String> = tries
+            .into_iter()
             .map(|milli| Quantity::from_milli(milli, Format::DecimalSI).to_string())
             .filter(|candidate| candidate != text)
             .collect();
@@ -295,6 +356,12 @@ fn texts(text: &str) -> Vec<Value> {
         return vec![Value::from("0"), Value::from("all")];
     }
     Vec::new()
+}
+
+/// The multiples of a unit below and above a number.
+fn around(number: i64, unit: i64) -> [i64; 2] {
+    let below = number / unit * unit;
+    [below, below.saturating_add(unit)]
 }
 
 #[cfg(test)]
@@ -311,6 +378,9 @@ mod tests {
             ("value", json!("1m"), json!("0")),
             ("value", json!("123456n"), json!("1m")),
             ("perPod", json!({ "steps": [{ "at": "0s", "value": "3" }] }), json!("3")),
+            ("perPod", json!("60000%"), json!("100%")),
+            ("perPod", json!("91%"), json!("95%")),
+            ("perPod", json!("479m"), json!("480m")),
             ("podsUnready", json!("3-5"), json!("all")),
         ] {
             let candidates = candidates(&value, &[Step::Field(name.to_owned())]);
@@ -346,14 +416,30 @@ mod tests {
 
     #[test]
     fn fewer_ticks_count_more_than_fewer_parts_and_parts_more_than_numbers() {
-        let of = |until: &str, a: Value| measure(&json!({ "until": until, "hpa": {}, "a": a }));
+        let by = |until: &str, a: Value, priority: Priority| {
+            measure(&json!({ "until": until, "hpa": {}, "a": a }), priority)
+        };
+        let of = |until: &str, a: Value| by(until, a, Priority::Ticks);
         let more = of("10s", json!([1]));
         assert!(of("14s", json!(5000)) < more);
         assert!(of("20s", json!(5000)) > more);
         assert!(of("10s", json!("autoscaling/v1")) > more);
         assert!(of("10s", json!(1)) < of("11s", json!(1)));
+        let parts = |until: &str, a: Value| by(until, a, Priority::Parts);
+        assert!(parts("20s", json!(5000)) < parts("10s", json!([1])));
+        assert!(parts("20s", json!(1)) > parts("10s", json!(1)));
         let recommender = json!({ "flags": { "recommender-interval": "5m" } });
         let alone = json!({ "until": "20m", "vpa": {}, "recommender": recommender });
-        assert_eq!(measure(&alone).ticks, 4);
+        assert_eq!(measure(&alone, Priority::Ticks).first, 4);
+    }
+
+    #[test]
+    fn round_numbers_are_simpler() {
+        let of = |text: &str| measure(&json!({ "until": "1m", "a": text }), Priority::Ticks);
+        for (round, other) in
+            [("480m", "479m"), ("95%", "91%"), ("90%", "85%"), ("50%", "60%"), ("100%", "60000%")]
+        {
+            assert!(of(round) < of(other), "{round} {other}");
+        }
     }
 }
