@@ -190,7 +190,8 @@ impl Args {
     fn plan<'c>(&self, changes: &'c [ChangedDraft]) -> Result<Vec<Planned<'c>>, Failure> {
         let (mut planned, mut missing) = (Vec::new(), Vec::new());
         for change in changes {
-            let drafts: Vec<&Draft> = change.base.iter().chain(&change.head).collect();
+            let drafts: Vec<&Draft> =
+                change.comparable_base().into_iter().chain(&change.head).collect();
             let missing_values_of = drafts.iter().flat_map(|draft| &draft.missing);
             let lacking: BTreeSet<String> =
                 missing_values_of.map(|it| format!("{} (add {})", it.what, it.flag)).collect();
@@ -214,10 +215,11 @@ impl Args {
     /// Adds the scenarios of those that are measured. They all end at the same time.
     fn add_scenarios(&self, planned: &mut [Planned<'_>]) -> Result<(), Failure> {
         let measured = || planned.iter().filter(|it| it.left_out.is_none());
-        let drafts = measured().flat_map(|it| it.change.base.iter().chain(&it.change.head));
+        let drafts = measured()
+            .flat_map(|it| it.change.comparable_base().into_iter().chain(&it.change.head));
         let until = drafts.map(Draft::until).max().unwrap_or_default();
-        let scenario = |draft: &Option<Draft>| -> Result<Option<Arc<Scenario>>, Failure> {
-            let Some(mut draft) = draft.clone() else { return Ok(None) };
+        let scenario = |draft: Option<&Draft>| -> Result<Option<Arc<Scenario>>, Failure> {
+            let Some(mut draft) = draft.cloned() else { return Ok(None) };
             draft.set_until(until);
             let scenario = manifests::applied(&draft)?;
             check_flags(&scenario, self.release.release)?;
@@ -229,8 +231,8 @@ impl Args {
             if it.change.head.is_none() {
                 continue;
             }
-            it.scenarios =
-                Scenarios { base: scenario(&it.change.base)?, head: scenario(&it.change.head)? };
+            let (base, head) = (it.change.comparable_base(), it.change.head.as_ref());
+            it.scenarios = Scenarios { base: scenario(base)?, head: scenario(head)? };
             names.extend(it.scenarios.both().flat_map(|scenario| metrics(scenario)));
         }
         match names.is_empty() {

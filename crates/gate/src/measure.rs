@@ -32,7 +32,7 @@ pub struct Gate {
 /// The scenarios of an autoscaler before and after a change, under the same load.
 #[derive(Clone, Debug, Default)]
 pub struct Scenarios {
-    /// Before it. None: the autoscaler is added.
+    /// Before it. None: the autoscaler is added, or had another target.
     pub base: Option<Arc<Scenario>>,
     /// After it. None: the autoscaler is removed.
     pub head: Option<Arc<Scenario>>,
@@ -139,6 +139,7 @@ impl GateResult {
         let kind = match (&change.base, &change.head) {
             (None, _) => Kind::Added,
             (_, None) => Kind::Removed,
+            _ if change.is_moved() => Kind::Moved,
             _ => Kind::Changed,
         };
         GateResult {
@@ -204,7 +205,11 @@ impl GateResult {
             }
             match self.base.as_ref().filter(|base| bound.applies_to(base)) {
                 None if bound.is_relative() => {
-                    self.not_checked.push(format!("{bound}: there is nothing to compare with"));
+                    let why = match self.change {
+                        Kind::Moved => "another target has another load",
+                        _ => "there is nothing to compare with",
+                    };
+                    self.not_checked.push(format!("{bound}: {why}"));
                 }
                 base => {
                     let base = base.unwrap_or(head);

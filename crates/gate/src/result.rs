@@ -56,6 +56,8 @@ pub enum Kind {
     Added,
     /// It is removed.
     Removed,
+    /// It has another target, whose load is another one.
+    Moved,
     /// It is changed, or its target is.
     Changed,
 }

@@ -82,6 +82,7 @@ impl Kind {
         match self {
             Kind::Added => "added",
             Kind::Removed => "removed",
+            Kind::Moved => "moved",
             Kind::Changed => "changed",
         }
     }
@@ -158,7 +159,7 @@ impl GateResult {
             };
             out += &wrapped("  ", &format!("{place}{object}: {text}"), columns);
         }
-        if self.change != Kind::Changed {
+        if matches!(self.change, Kind::Added | Kind::Removed) {
             let _ = writeln!(out, "  {}:{}", self.file, self.line);
         }
         let rows = self.rows(budget);
@@ -224,7 +225,8 @@ impl Report<'_> {
     /// `1 added, 2 changed, 10 unchanged`.
     fn changes(&self) -> String {
         let of = |kind: Kind| self.results.iter().filter(|it| it.change == kind).count();
-        let kinds = [Kind::Added, Kind::Changed, Kind::Removed].map(|it| (of(it), it.text()));
+        let kinds = [Kind::Added, Kind::Changed, Kind::Moved, Kind::Removed];
+        let kinds = kinds.map(|it| (of(it), it.text()));
         let counts = kinds.into_iter().chain([(self.subject.unchanged, "unchanged")]);
         let counts = counts.filter(|(count, _)| *count > 0);
         let texts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
@@ -242,7 +244,11 @@ impl Report<'_> {
 
     /// The figures of all changed autoscalers added up, if there are several.
     fn total(&self) -> Vec<String> {
-        let measured = || self.results.iter().filter(|it| it.base.is_some() || it.head.is_some());
+        // A moved one has no figures before.
+        let measured = || {
+            let results = self.results.iter().filter(|it| it.change != Kind::Moved);
+            results.filter(|it| it.base.is_some() || it.head.is_some())
+        };
         if measured().count() < 2 {
             return Vec::new();
         }
@@ -299,7 +305,7 @@ impl Report<'_> {
                 let text = format!("{object}: {text}{}", place.unwrap_or_default());
                 let _ = writeln!(out, "- {}", inline(&text));
             }
-            if result.change != Kind::Changed {
+            if matches!(result.change, Kind::Added | Kind::Removed) {
                 let GateResult { change, file, line, .. } = result;
                 let _ = writeln!(out, "- {} ({file}:{line})", change.text());
             }

@@ -12,6 +12,7 @@ use super::select::{Invalid, check_kinds, is_named};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Selected, draft_objects};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, HpaSpec};
 use kube_lockstep_scenario::diagnostic::{Diagnostic, Place};
+use kube_lockstep_scenario::node::Node;
 use kube_lockstep_scenario::resolve::{Reader, SingleHpa};
 use kube_lockstep_scenario::syntax::Syntax;
 
@@ -31,8 +32,25 @@ pub struct ChangedDraft {
     pub base: Option<Draft>,
     /// Those of the newer version. None: they are removed.
     pub head: Option<Draft>,
-    /// The fields that differ, if both versions have the autoscalers.
+    /// The fields that differ, if both versions have the autoscalers; those of the target only if
+    /// it is the same.
     pub fields: Vec<ChangedField>,
+}
+
+impl ChangedDraft {
+    /// Returns true if the autoscalers have another target than before.
+    #[must_use]
+    pub fn is_moved(&self) -> bool {
+        let both = self.base.as_ref().zip(self.head.as_ref());
+        both.is_some_and(|(base, head)| !base.has_target_of(head))
+    }
+
+    /// The older version, if the newer one has the same target: the load of another one is not the
+    /// same.
+    #[must_use]
+    pub fn comparable_base(&self) -> Option<&Draft> {
+        self.base.as_ref().filter(|_| !self.is_moved())
+    }
 }
 
 /// A field that differs between two versions.
@@ -182,6 +200,9 @@ impl Versions {
                 it.changed(object.clone(), place)
             }));
         }
+        if !base.has_target_of(head) {
+            return changed;
+        }
         let (before, after) = (base.other_fields(), head.other_fields());
         let mut different = Vec::new();
         differences(&before, &after, "", &mut different);
@@ -268,40 +289,64 @@ impl Draft {
             };
             return ChangedField { object, path: path.to_owned(), base, head, place };
         }
-        let containers = "spec.template.spec.containers";
         let (shown, at) = match path.strip_prefix("workload.").unwrap_or(&path) {
             "replicas" => ("spec.replicas".to_owned(), "spec.replicas".to_owned()),
-            path => match self.path_of_container(path) {
-                Some((shown, at)) => (shown, at),
-                None => (path.to_owned(), containers.to_owned()),
-            },
+            path => self.path_of_container(path).unwrap_or_else(|| {
+                let shown = match path.starts_with("containers[") {
+                    true => format!("{POD}.{path}"),
+                    false => path.to_owned(),
+                };
+                (shown, self.path_of_limit(path).unwrap_or(format!("{POD}.containers")))
+            }),
         };
         let place = self.target.object.as_ref().and_then(|object| object.place_of(&at));
         ChangedField { object: self.target.to_string(), path: shown, base, head, place }
     }
 
-    /// The path of a request in the manifest, as shown and with an index, for a path in the
-    /// scenario: `containers[0].requests.cpu`.
+    /// The path in the manifest of a container or of its request, as shown and with an index, for a
+    /// path in the scenario: `containers[0].requests.cpu`.
     fn path_of_container(&self, path: &str) -> Option<(String, String)> {
-        let (index, field) = path.strip_prefix("containers[")?.split_once("].")?;
+        let (index, field) = path.strip_prefix("containers[")?.split_once(']')?;
         let index: usize = index.parse().ok()?;
-        let container = &self.fields.get("workload")?["containers"][index];
+        let container = self.fields.get("workload")?["containers"].get(index)?;
         let name = container["name"].as_str()?;
-        let object = self.target.object.as_ref()?;
-        let all = "spec.template.spec.containers";
-        let is_it = |index: &usize| {
-            let found = object.field(&format!("{all}.{index}.name"));
+        let number = self.container_numbers().find(|number| {
+            let found = self.container_field(*number, "name");
             found.is_some_and(|found| found.to_json() == name)
+        })?;
+        let field = match field.strip_prefix('.') {
+            None => String::new(),
+            Some(field) if field.starts_with("requests") => format!(".resources.{field}"),
+            Some(field) => format!(".{field}"),
         };
-        let number = (0..).take_while(|index| object.field(&format!("{all}.{index}")).is_some());
-        let number = number.into_iter().find(is_it)?;
-        let field = match field.split('.').next() {
-            Some("requests" | "limits") => format!("resources.{field}"),
-            _ => field.to_owned(),
-        };
-        Some((format!("{all}[{number}].{field}"), format!("{all}.{number}.{field}")))
+        let containers = format!("{POD}.containers");
+        Some((format!("{containers}[{number}]{field}"), format!("{containers}.{number}{field}")))
+    }
+
+    /// The path in the manifest of the first limit of a resource, for a path in the scenario:
+    /// `limits.cpu`.
+    fn path_of_limit(&self, path: &str) -> Option<String> {
+        let field = format!("resources.{path}");
+        path.strip_prefix("limits.")?;
+        let has = |number: &usize| self.container_field(*number, &field).is_some();
+        let number = self.container_numbers().find(has)?;
+        Some(format!("{POD}.containers.{number}.{field}"))
+    }
+
+    /// The indices of the containers in the manifest of the target.
+    fn container_numbers(&self) -> impl Iterator<Item = usize> {
+        (0..).take_while(|number| self.container_field(*number, "name").is_some())
+    }
+
+    /// A field of a container in the manifest of the target.
+    fn container_field(&self, number: usize, field: &str) -> Option<&Node> {
+        let object = self.target.object.as_ref()?;
+        object.field(&format!("{POD}.containers.{number}.{field}"))
     }
 }
+
+/// The path of the pod's spec in a target.
+const POD: &str = "spec.template.spec";
 
 impl Object {
     /// The place of a field, or of the innermost one of its parents that exists. Elements of lists

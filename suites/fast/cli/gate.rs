@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command as Process;
 
+use serde_json::Value;
+
 use super::{json, kube_lockstep, stderr, stdout, text};
 use crate::support;
 use assert_cmd::Command;
@@ -126,6 +128,28 @@ fn added_and_removed_autoscalers_are_listed() {
     assert!(shown.contains("HPA shop/checkout-2, added: not checked"), "{shown}");
     let note = "not checked: missing<=+0: there is nothing to compare with";
     assert!(shown.contains(note), "{shown}");
+}
+
+#[test]
+fn an_hpa_that_moves_to_another_workload_is_not_compared() {
+    let repository = repository();
+    let folder = repository.path();
+    edit(folder, "hpas.yaml", "name: checkout\n  minReplicas", "name: cart\n  minReplicas");
+    let all = fs::read_to_string(folder.join("deploy/deployments.yaml")).expect("a file");
+    let first = all.split("\n---\n").find(|it| it.contains("name: checkout")).expect("a target");
+    fs::write(folder.join("deploy/cart.yaml"), first.replace("checkout", "cart")).expect("a file");
+    let shown = stdout(&gate(folder, &[]).assert().code(0));
+    for expected in [
+        "1 moved",
+        "HPA shop/checkout, moved: not checked",
+        "spec.scaleTargetRef.name: checkout → cart",
+        "not checked: missing<=+0: another target has another load",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let lines = json(&gate(folder, &["--format=json", "--budget", "peak<=0"]).assert().code(1));
+    assert_eq!((&lines[0]["change"], &lines[0]["base"]), (&"moved".into(), &Value::Null));
+    assert_eq!(lines[0]["verdict"], "over budget");
 }
 
 #[test]

@@ -105,8 +105,51 @@ fn hpas_may_move_to_another_target() {
     assert_eq!(found, ["a, b: HPA b: spec.scaleTargetRef.name: b → a (31)"]);
     let back = changes(&head, &base);
     let moved = "HPA b: spec.scaleTargetRef.name: a → b (31)";
-    assert_eq!(back[0], format!("a: {moved}"));
-    assert!(back[1].starts_with(&format!("b: {moved}")), "{back:?}");
+    // The other pods of the new target are no change of the autoscaler.
+    assert_eq!(back, [format!("a: {moved}"), format!("b: {moved}")]);
+    // The target of `a` stays the same, and loses an autoscaler.
+    let both = versions(&head, &base, &["cpu=total:4"]).expect("manifests").changes();
+    assert_eq!(both.iter().map(ChangedDraft::is_moved).collect::<Vec<_>>(), [false, true]);
+    assert!(both[0].comparable_base().is_some() && both[1].comparable_base().is_none());
+}
+
+#[test]
+fn each_changed_container_has_its_own_line() {
+    let of = |containers: &str| {
+        let target = deployment("web", "1");
+        let (start, _) = target.split_once("      - name").expect("a container");
+        format!("{}{start}{}---\n", hpa("a", "web", 5), containers.replace('|', "\n      - "))
+            .replace("containers:\n\n", "containers:\n")
+    };
+    let requests = "resources: {requests: {cpu: 1}}";
+    let base =
+        of(&format!("|{{name: app, image: x, {requests}}}|{{name: b, image: x, {requests}}}\n"));
+    let limit = "resources: {requests: {cpu: 1}, limits: {cpu: 2}}";
+    let others = ["b", "c", "d"].map(|name| format!("|{{name: {name}, image: x}}")).concat();
+    let head = of(&format!("|{{name: app, image: x, {limit}}}{others}\n"));
+    let lines = |base: &str, head: &str| -> Vec<(String, Option<usize>)> {
+        let found = versions(base, head, &["cpu=total:4"]).expect("manifests").changes();
+        let fields = found[0].fields.iter();
+        fields.map(|it| (it.path.clone(), it.place.as_ref().map(|it| it.line))).collect()
+    };
+    let first = head.lines().position(|line| line.contains("{name: app,")).expect("a line") + 1;
+    let container = |number: usize, field: &str| format!("{POD}.containers[{number}]{field}");
+    let found = lines(&base, &head);
+    for expected in [
+        (container(1, ".resources.requests"), Some(first + 1)),
+        (container(2, ""), Some(first + 2)),
+        (container(3, ""), Some(first + 3)),
+    ] {
+        assert!(found.contains(&expected), "{expected:?}: {found:?}");
+    }
+    let one = |container: &str| of(&format!("|{{name: app, image: x, {container}}}\n"));
+    let limited = lines(&one(requests), &one(limit));
+    assert_eq!(limited, [("limits.cpu".to_owned(), Some(first))]);
+    // A container that is gone has no line of its own.
+    let list = base.lines().position(|line| line.ends_with("containers:")).expect("a line") + 1;
+    assert!(lines(&head, &base).iter().any(|(path, line)| {
+        *path == container(3, "") && line.is_some_and(|line| line == list || line == list + 1)
+    }));
 }
 
 #[test]
