@@ -636,7 +636,7 @@ fn free_run_with(
             restarts.push((ticks.len(), now));
         }
         now = run.now;
-        if contents.has_trace {
+        if options.has_trace {
             predicted.step.apply.iter().for_each(|change| sent_events.apply(change));
         }
         let mut traced = Vec::new();
