@@ -81,8 +81,8 @@ struct SteadySamples {
 struct PublishedSamples {
     /// The samples, by ordinal of the pod.
     list: Shared<Vec<(u32, PublishedSample)>>,
-    /// The samples by class, as long as only the usage of the classes changes. The list then has the
-    /// containers of the last time at which more changed. Empty: the list is up to date.
+    /// The samples by class, as long as only the usage of the classes changes. The list then has
+    /// the containers of the last time at which more changed. Empty: the list is up to date.
     steady: Vec<SteadySamples>,
     /// The common timestamp.
     timestamp: Option<Time>,
