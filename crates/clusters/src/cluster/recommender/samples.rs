@@ -7,6 +7,7 @@ use crate::cluster::metrics_api::json::{ContainerSample, PodSample};
 use crate::cluster::metrics_api::state::Metrics;
 use kube_autoscaler_models::api::{ApiError, ContainerMetrics, PodSpec};
 use kube_autoscaler_models::quantity::{Format, Quantity};
+use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::{ContainerUsage, GoTime, ObjectName, PodMetrics};
 use kube_lockstep_sim::world::{Change, Faults, PodMetricsChange, Samples};
@@ -54,7 +55,7 @@ fn sample(metrics: &PodMetrics, epoch: GoTime) -> Samples {
         }
     });
     Samples {
-        pods: vec![metrics.pod.name.clone()],
+        pods: Shared::new(vec![metrics.pod.name.clone()]),
         template: TEMPLATE.into(),
         timestamp: Some(Time(metrics.timestamp.since(epoch).0)),
         containers: containers.collect(),
