@@ -347,6 +347,18 @@ impl Fixture {
         }
     }
 
+    /// The scenario of an HPA in the file.
+    #[cfg(feature = "clusters")]
+    pub(super) fn parse(&self) -> Result<Arc<Scenario>, Failure> {
+        match self.parse_any()? {
+            AnyFixture::Hpa(scenario) => Ok(scenario),
+            AnyFixture::Vpa(_) => {
+                let what = format!("{} is a VPA scenario", self.path);
+                Err(Failure::usage(what).hint("this command requires an HPA scenario"))
+            }
+        }
+    }
+
     /// The scenario in the file.
     pub(super) fn parse_any(&self) -> Result<AnyFixture, Failure> {
         let text = self.read()?;
