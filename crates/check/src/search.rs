@@ -4,8 +4,8 @@
 //! only the first of them does. Of several ways to a state of a layer, the one with the fewest
 //! choices is kept.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
@@ -222,13 +222,17 @@ impl<'v> Search<'v> {
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Option<Vec<Node<'v>>> {
         let mut following = Vec::new();
+        // Most runs of a layer have the same choices.
+        let mut known: BTreeMap<(Vec<u8>, u32), Vec<Chosen>> = BTreeMap::new();
         course.earlier = course.links.len();
         for node in layer {
-            let options = self.choices.at(at, &node.values, node.left);
+            let options = known.entry((node.values.clone(), node.left));
+            let options =
+                options.or_insert_with_key(|(values, left)| self.choices.at(at, values, *left));
             let last = options.len() - 1;
             let before = node.values.clone();
             let mut rest = Some(node);
-            for (index, chosen) in (0..).zip(options) {
+            for (index, chosen) in (0..).zip(options.iter()) {
                 // The last choice needs no copy of the run.
                 let node = match index as usize == last {
                     true => rest.take(),
@@ -236,7 +240,7 @@ impl<'v> Search<'v> {
                 };
                 let Some(mut node) = node else { break };
                 let so_far = course.links[node.link as usize].distance;
-                let distance = so_far + self.choices.distance(at, &before, &chosen);
+                let distance = so_far + self.choices.distance(at, &before, chosen);
                 let step = Link { before: node.link, choice: index, distance };
                 course.searched.progress.steps += 1;
                 let violation = match self.advance(&mut node, at, next, chosen, &mut |_| {}) {
@@ -281,7 +285,7 @@ impl<'v> Search<'v> {
         node: &mut Node<'v>,
         at: Time,
         next: Option<Time>,
-        chosen: Chosen,
+        chosen: &Chosen,
         each: &mut dyn FnMut(&Reconciled<'_>),
     ) -> Result<Option<Violation>, RandomOutcome> {
         let Node { run, replicas, values, left, seen, .. } = node;
@@ -292,7 +296,7 @@ impl<'v> Search<'v> {
         } else if chosen.values != *values {
             run.continue_with(variant);
         }
-        *values = chosen.values;
+        values.clone_from(&chosen.values);
         if let Some(event) = chosen.event {
             run.begin_at(at, event);
             *left -= 1;

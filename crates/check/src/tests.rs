@@ -144,7 +144,7 @@ fn compare(search: &Search<'_>, mut state: State, depth: usize) -> Result<usize,
                     ticks.push(((tick.at() - at).0, before, after));
                 };
                 let name = format!("{chosen:?} at {at}");
-                let violation = search.advance(&mut node, at, Some(next), chosen, &mut each);
+                let violation = search.advance(&mut node, at, Some(next), &chosen, &mut each);
                 let violation = violation.expect("nothing is left to chance");
                 let after = violation.is_none().then(|| {
                     assert!(search.add_to(&mut node, next, &mut state), "the state is complete");
@@ -339,7 +339,7 @@ fn smallest(scenario: &Scenario, search: &Search<'_>) -> Option<(Time, [usize; 2
                 let [more_events, more_values] = sizes(scenario, search, at, &chosen);
                 let size = [events + more_events, values + more_values];
                 let mut node = node.clone();
-                let violation = search.advance(&mut node, at, next, chosen, &mut |_| {});
+                let violation = search.advance(&mut node, at, next, &chosen, &mut |_| {});
                 match violation.expect("nothing is left to chance") {
                     None => following.push((node, size)),
                     Some(Violation { at, .. }) => {
@@ -362,7 +362,7 @@ fn violation(search: &Search<'_>, replicas: i32, path: &[(Time, Chosen)]) -> Opt
     let mut node = search.first().swap_remove(index.expect("initial replicas"));
     path.iter().find_map(|(at, chosen)| {
         let next = search.choices.next(*at + Span(1));
-        let violation = search.advance(&mut node, *at, next, chosen.clone(), &mut |_| {});
+        let violation = search.advance(&mut node, *at, next, chosen, &mut |_| {});
         violation.expect("nothing is left to chance")
     })
 }

@@ -210,7 +210,7 @@ impl FieldPath {
         vpa: Option<&str>,
     ) -> bool {
         let (own_kind, own_name) = self.owner_among(hpas, vpa);
-        let has_field = !self.flag().is_some() || kind == AutoscalerKind::Vpa;
+        let has_field = self.flag().is_none() || kind == AutoscalerKind::Vpa;
         has_field && own_kind == kind && own_name.is_none_or(|own| own == name)
     }
 

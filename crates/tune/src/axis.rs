@@ -166,7 +166,7 @@ impl Owner<'_> {
     fn path(&self, path: &FieldPath) -> FieldPath {
         let mut path = path.clone();
         path.name = self.name.map(str::to_owned);
-        path.kind = self.kind.filter(|_| !path.flag().is_some());
+        path.kind = self.kind.filter(|_| path.flag().is_none());
         path
     }
 }
