@@ -834,7 +834,7 @@ pub struct Container {
 }
 
 /// The metrics of one pod in metrics.k8s.io.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetrics {
     /// The pod's name.
@@ -847,6 +847,27 @@ pub struct PodMetrics {
     pub window: Span,
     /// Usage by container.
     pub containers: Arc<[ContainerMetrics]>,
+}
+
+impl Clone for PodMetrics {
+    fn clone(&self) -> PodMetrics {
+        let PodMetrics { name, labels, timestamp, window, containers } = self;
+        let (name, labels, containers) = (name.clone(), labels.clone(), containers.clone());
+        PodMetrics { name, labels, timestamp: *timestamp, window: *window, containers }
+    }
+
+    /// Searches overwrite many lists of samples with others of the same pods: shared values stay.
+    fn clone_from(&mut self, source: &PodMetrics) {
+        fn share<T: ?Sized>(to: &mut Arc<T>, from: &Arc<T>) {
+            if !Arc::ptr_eq(to, from) {
+                to.clone_from(from);
+            }
+        }
+        share(&mut self.name, &source.name);
+        share(&mut self.labels, &source.labels);
+        share(&mut self.containers, &source.containers);
+        (self.timestamp, self.window) = (source.timestamp, source.window);
+    }
 }
 
 /// The metrics of one container in metrics.k8s.io.

@@ -126,7 +126,19 @@ pub(super) struct HpaLockstep<'a> {
     /// True if the release leaves parts of reconciles to chance that the scenario can reach.
     has_random_parts: bool,
     /// Completed decisions, whose memory is reused.
-    spare: Vec<Decision>,
+    pub(super) spare: Spare,
+}
+
+/// Completed decisions. A copy of a run has its own.
+#[derive(Default)]
+pub(super) struct Spare(pub(super) Vec<Decision>);
+
+impl Clone for Spare {
+    fn clone(&self) -> Spare {
+        Spare::default()
+    }
+
+    fn clone_from(&mut self, _: &Spare) {}
 }
 
 /// An event in the course of a reconcile.
@@ -170,7 +182,7 @@ impl<'a> HpaLockstep<'a> {
             has_random_parts: scenario.has_several_hpas()
                 && rules.pods.ambiguous_selector_is_checked
                 && rules.texts.ambiguous_hpas == AmbiguousHpas::All,
-            spare: Vec::new(),
+            spare: Spare::default(),
         };
         // The initial replicas of a target are no change, unless an action at t=0 sets them.
         lockstep.note_external_scales(&start, Time::ZERO, None);
@@ -255,7 +267,7 @@ impl<'a> HpaLockstep<'a> {
             let decision = match self.pending.iter().any(|it| self.event(*it).at <= due) {
                 true => self.interrupted(due, earlier, step, api),
                 false => {
-                    let mut decision = self.spare.pop().unwrap_or_default();
+                    let mut decision = self.spare.0.pop().unwrap_or_default();
                     self.simulation.sync_into(due, &mut decision).then_some(decision)
                 }
             };
@@ -658,7 +670,7 @@ fn free_run_with(
             };
             let derivation = std::mem::take(&mut decision.derivation);
             ticks.push(FreeTick::new(observation, derivation, target, simulated_replicas));
-            run.spare.push(decision);
+            run.spare.0.push(decision);
         }
         trace.extend(Stepped { now: predicted.step.until, api: predicted.api, ticks: traced });
     }

@@ -59,6 +59,7 @@ impl<'a> ModelRun<'a> {
                 }
             }
             run.external_scales.clear();
+            run.spare.0.extend(predicted.decisions);
         }
         match run.undetermined.take() {
             Some(random) => Err(random),
