@@ -654,11 +654,7 @@ fn free_run_with(
         let mut traced = Vec::new();
         for mut decision in predicted.decisions {
             if options.has_trace {
-                let sent = match sent_events.predict(&decision, None) {
-                    Cow::Owned(sent) => Some(sent),
-                    Cow::Borrowed(_) => None,
-                };
-                decision.observation = sent.unwrap_or(decision.observation);
+                replace_by_sent(&mut sent_events, &mut decision);
                 traced.push(decision.observation.clone());
             }
             let target = run.target_of(&decision.observation);
@@ -688,6 +684,17 @@ fn free_run_with(
         undetermined: run.undetermined,
         notes,
         vpa,
+    }
+}
+
+/// Gives a decision the events that are sent.
+fn replace_by_sent(sent_events: &mut SentEvents, decision: &mut Decision) {
+    let sent = match sent_events.predict(decision, None) {
+        Cow::Owned(sent) => Some(sent),
+        Cow::Borrowed(_) => None,
+    };
+    if let Some(sent) = sent {
+        decision.observation = sent;
     }
 }
 
