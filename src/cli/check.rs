@@ -146,7 +146,7 @@ fn scenarios_with_search(args: &Args) -> Result<Vec<Arc<Scenario>>, Failure> {
         if rest > 0 {
             names = format!("{names}, and {}", counted(rest, "more scenario"));
         }
-        tell(&note_text(&format!("left out, without `search`: {names}"), columns()));
+        tell(&note_text(&format!("left out because of a missing `search`: {names}"), columns()));
     }
     Ok(with)
 }
@@ -210,7 +210,7 @@ fn check_one(
     })
 }
 
-/// The scenario with the paths of recordings relative to another file than its own.
+/// The scenario with the paths of recordings relative to the file to which it is written.
 fn moved(scenario: &Scenario, file: Option<&Path>) -> Scenario {
     let folder = |file: &Path| {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -266,8 +266,9 @@ fn counterexample_text(found: &Counterexample, is_written: bool) -> String {
     }
     text.push_str(&wrapped("  ", &found.what, columns()));
     if !is_written {
-        let hint = "no run is shorter, and none of this length has fewer choices; --output FILE \
-                    writes it as a scenario, for `run`";
+        let hint = "no counterexample is shorter, and none of this length has fewer events or, \
+                    with as many events, fewer changed values; --output FILE writes the \
+                    counterexample as a scenario, for `run`";
         text.push_str(&wrapped("", hint, columns()));
     }
     text
@@ -276,11 +277,13 @@ fn counterexample_text(found: &Counterexample, is_written: bool) -> String {
 /// What was searched. `most`: the largest number of states.
 fn outcome_text(Checked { outcome, reached, random, .. }: &Checked, most: usize) -> String {
     let met = match random {
-        0 => "all expectations are met, with all choices",
-        _ => "no result: not all choices could be tried; all expectations are met, with all others",
+        0 => "all expectations are met with all choices",
+        _ => "no result: some choices could not be tried; all expectations are met with the others",
     };
     match outcome {
-        Outcome::Counterexample if *reached == Time::ZERO => "searched: the start".to_owned(),
+        Outcome::Counterexample if *reached == Time::ZERO => {
+            "searched: the choices at the start".to_owned()
+        }
         Outcome::Counterexample => format!("searched: all choices before t={reached}"),
         Outcome::Holds => format!("{met} up to the end, t={reached}"),
         Outcome::AlwaysHolds => format!(

@@ -69,7 +69,8 @@ impl MeasureArgs {
     }
 }
 
-/// A note on a cost of 0. A VPA sets requests, so that it is known only after a prediction.
+/// A note on a cost of 0. A VPA can set requests, so only a prediction
+/// shows whether the cost is 0.
 pub(super) fn note_on_cost(figures: &Figures) -> Option<&'static str> {
     let is_free = figures.cost == Some(0.0) && figures.pod_hours > 0.0;
     is_free.then_some(

@@ -133,7 +133,7 @@ enum Command {
     ///
     /// Predicts each HPA of the manifests on both releases, on the given loads and on generated
     /// ones around its own boundaries: its targets, tolerances, windows and limits. Each difference
-    /// is explained by the change in Kubernetes that makes it, and shown by the smallest load that
+    /// is explained by the change in Kubernetes that makes it, and shown by the simplest load that
     /// was found, which the upstream controllers of both releases confirm, if they can run on this
     /// machine.
     Upgrade(Box<upgrade::Args>),

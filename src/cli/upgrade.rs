@@ -94,23 +94,23 @@ pub(super) struct Args {
 /// The feature gates of the control planes before and after the upgrade.
 #[derive(clap::Args, Debug)]
 struct GateArgs {
-    /// Feature gates that differ from the defaults of both releases: GATE=true or GATE=false, or
-    /// for one component kube-apiserver:GATE=true or kube-controller-manager:GATE=true
+    /// Feature gates to set before and after the upgrade: GATE=true or GATE=false, or for one
+    /// component kube-apiserver:GATE=true or kube-controller-manager:GATE=true
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     #[arg(value_parser = feature_gates::setting)]
     feature_gates: Vec<GateSetting>,
-    /// Feature gates before the upgrade, in addition to --feature-gates
+    /// Feature gates to set before the upgrade; they override --feature-gates
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     #[arg(value_parser = feature_gates::setting)]
     from_feature_gates: Vec<GateSetting>,
-    /// Feature gates after the upgrade, in addition to --feature-gates
+    /// Feature gates to set after the upgrade; they override --feature-gates
     #[arg(long, value_name = "GATES", value_delimiter = ',')]
     #[arg(value_parser = feature_gates::setting)]
     to_feature_gates: Vec<GateSetting>,
 }
 
 impl GateArgs {
-    /// The settings of both control planes, and notes on those that only one release has.
+    /// The settings of both control planes, and notes on those that only one release accepts.
     fn settings(
         &self,
         from: Release,
@@ -128,11 +128,13 @@ impl GateArgs {
                     return Err(feature_gates::failure("--feature-gates", &error));
                 }
                 [Some(_), None] => {
-                    notes.push(format!("only {to} has {name}={on}: {from} has no such gate"));
+                    notes.push(format!(
+                        "{name}={on} applies only to {to}: {from} does not accept it"
+                    ));
                 }
                 [None, Some(error)] => notes.push(format!(
-                    "components of {to} do not start with {name}={on} ({error}): the search \
-                     assumes that it is removed before the upgrade"
+                    "the components of {to} do not start with {name}={on} ({error}): the search \
+                     assumes that you remove this setting before the upgrade"
                 )),
             }
         }
@@ -324,7 +326,7 @@ fn why_not_confirmed(
     scenario: Option<&Arc<Scenario>>,
 ) -> Option<(String, bool)> {
     let Some(scenario) = scenario else {
-        let why = "it runs only with the same feature gates in both components";
+        let why = "a scenario can't have different feature gates in the two components";
         return Some((why.to_owned(), false));
     };
     match controller.confirm(scenario, &Verdict::Conforms, Wording::default()) {
@@ -377,7 +379,7 @@ impl Notes {
         let is_refused_once = refused[0].is_some() != refused[1].is_some();
         let sides = upgrade.sides(original);
         let of = |(release, side): (Release, &Option<Arc<Scenario>>)| -> Vec<(String, String)> {
-            // Without gates that a scenario can have, the defaults of the release are noted.
+            // If no scenario can have these gates, the notes are those for the defaults.
             let scenario = side.as_ref().unwrap_or(original);
             let mut notes = scenario.assumptions_on(release);
             notes.extend(unknown_tolerance(original, release));
@@ -415,8 +417,8 @@ fn unknown_tolerance(scenario: &Scenario, release: Release) -> Option<String> {
     let why = scenario.unsupported_on(release)?;
     scenario.ignores_unsupported_fields(release).then(|| {
         format!(
-            "{why}, whose API server drops it: an upgraded cluster has it only after the manifest \
-             is applied again"
+            "{why}, whose API server drops it: after an upgrade to a release that keeps it, apply \
+             the manifest again"
         )
     })
 }

@@ -49,7 +49,7 @@ pub struct Checked {
     /// The reason for the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_random: Option<String>,
-    /// The shortest choices with which an expectation is not met.
+    /// The shortest counterexample, with the fewest choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counterexample: Option<Counterexample>,
 }
@@ -60,10 +60,10 @@ pub struct Checked {
 pub enum Outcome {
     /// An expectation is not met with some choices.
     Counterexample,
-    /// All expectations are met, with all choices up to the end of the scenario.
+    /// All expectations are met with all choices up to the end of the scenario, or, if
+    /// [`Checked::random`] is not 0, with those that could be tried.
     Holds,
-    /// All expectations are met, with all choices, however long the scenario lasts: no new states
-    /// can be reached.
+    /// The same, however long the scenario lasts: no new states can be reached.
     AlwaysHolds,
     /// There are more states than the search may reach. The expectations are met up to the time
     /// that it reached.
@@ -269,7 +269,7 @@ impl Check {
         let Found { violation, replicas, path } = found;
         let mut scenario = (*self.scenario).clone();
         scenario.search = None;
-        // It shows something else than the scenario.
+        // It does not show the rules that the scenario covers.
         scenario.covers = Vec::new();
         scenario.hash = String::new();
         scenario.workload.replicas = *replicas;

@@ -80,7 +80,7 @@ pub(crate) struct Choices {
     pub(crate) most_events: u32,
     /// The numbers of replicas to start with.
     pub(crate) replicas: Vec<i32>,
-    /// The number of the scenario itself.
+    /// The initial replicas of the scenario itself.
     default_replicas: i32,
     /// True if the workload may be created again, with the replicas of the start.
     pub(crate) creates_target: bool,

@@ -119,7 +119,7 @@ struct Course<'v> {
     ended: Vec<Node<'v>>,
 }
 
-/// Most runs end soon after they are copied. More would only delay that their memory is returned.
+/// The most ended runs to keep. Most runs end soon after they are copied, so a few are enough.
 const MOST_ENDED: usize = 4;
 
 impl<'v> Course<'v> {
@@ -312,7 +312,7 @@ impl<'v> Search<'v> {
         Ok(expired.or(violation))
     }
 
-    /// True if no earlier run had the same state, which a run reaches with a step.
+    /// True if no earlier run has reached the state of this run, which reaches it with a step.
     fn is_new(&self, node: &mut Node<'v>, at: Time, step: Link, course: &mut Course<'v>) -> bool {
         // A state that is not complete is like no other one.
         if !(self.add_to(node, at, &mut course.state) && self.merges) {
@@ -327,7 +327,8 @@ impl<'v> Search<'v> {
             Entry::Occupied(entry) => {
                 let index = *entry.get() as usize;
                 let known = &mut course.links[index];
-                // A state that an earlier layer has reached leads to shorter counterexamples.
+                // A state that was reached in an earlier layer keeps its link: it leads to shorter
+                // counterexamples.
                 if index >= course.earlier && step.distance < known.distance {
                     *known = step;
                 }

@@ -32,7 +32,7 @@ pub struct Gate {
 /// The scenarios of an autoscaler before and after a change, under the same load.
 #[derive(Clone, Debug, Default)]
 pub struct Scenarios {
-    /// Before it. None: the autoscaler is added, or had another target.
+    /// Before it. None: the autoscaler is added or moved.
     pub base: Option<Arc<Scenario>>,
     /// After it. None: the autoscaler is removed.
     pub head: Option<Arc<Scenario>>,
@@ -206,7 +206,7 @@ impl GateResult {
             match self.base.as_ref().filter(|base| bound.applies_to(base)) {
                 None if bound.is_relative() => {
                     let why = match self.change {
-                        Kind::Moved => "another target has another load",
+                        Kind::Moved => "the new target has a different load",
                         _ => "there is nothing to compare with",
                     };
                     self.not_checked.push(format!("{bound}: {why}"));

@@ -141,7 +141,7 @@ impl Manifests {
         self.limit_ranges.iter().any(|range| gives(&range))
     }
 
-    /// Rejects loads in another unit.
+    /// Rejects loads whose unit seems to be wrong.
     fn check_units(&self) -> Result<(), DraftError> {
         for ValidWorkload { object, pods } in &self.workloads {
             let hpas = || self.hpas.iter().filter(|hpa| hpa.scales(object));

@@ -256,10 +256,12 @@ pub(super) fn hpa_left_out(vpa: &ValidVpa, hpas: &[ValidHpa]) -> Option<String> 
 pub(super) fn competition(vpa: &ValidVpa, vpas: &[ValidVpa]) -> Option<String> {
     let others = vpas.iter().filter(|other| vpa.competes_with(other));
     let names: Vec<&str> = others.map(|other| &*other.vpa.name).collect();
+    let have = if names.len() == 1 { "has" } else { "have" };
     (!names.is_empty()).then(|| {
         format!(
-            "this prediction does not include VPA {}, which has the same target: of several VPAs, \
-             a cluster uses the one that was created first. A target should have only one VPA",
+            "this prediction does not include VPA {}, which {have} the same target: of several \
+             VPAs, a cluster uses the one that was created first; a target should have only one \
+             VPA",
             names.join(" and VPA ")
         )
     })
@@ -326,7 +328,7 @@ fn without_replicas(kind: &str, name: &str) -> String {
     }
 }
 
-/// The note on pods that end when they are done.
+/// The note on the pods of a Job or CronJob, which complete.
 fn of_jobs(kind: &str, name: &str) -> Option<String> {
     let starts = match kind {
         "CronJob" => "the schedule starts no others",
@@ -334,8 +336,8 @@ fn of_jobs(kind: &str, name: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "the pods of {kind} {name} run from the start to the end of the scenario: none of them is \
-         done before, and {starts}"
+        "the pods of {kind} {name} run from the start to the end of the scenario: none of them \
+         completes before the end, and {starts}"
     ))
 }
 

@@ -856,7 +856,8 @@ impl Clone for PodMetrics {
         PodMetrics { name, labels, timestamp: *timestamp, window: *window, containers }
     }
 
-    /// Searches overwrite many lists of samples with others of the same pods: shared values stay.
+    /// Searches overwrite many lists of samples with others of the same pods: values that both
+    /// share are left as they are.
     fn clone_from(&mut self, source: &PodMetrics) {
         fn share<T: ?Sized>(to: &mut Arc<T>, from: &Arc<T>) {
             if !Arc::ptr_eq(to, from) {

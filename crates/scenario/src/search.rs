@@ -51,7 +51,7 @@ pub struct OpenMetric {
     /// first choice.
     #[schemars(length(min = 1))]
     pub metric: Arc<str>,
-    /// The values.
+    /// The values to choose from, at most 254.
     #[schemars(length(min = 1, max = MOST_VALUES))]
     pub values: Vec<OpenValue>,
     /// The time between two choices. Default: the sync period of the controller.

@@ -23,7 +23,7 @@ pub enum Cause {
 /// The explanation of a cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reason {
-    /// The release with the change.
+    /// The release with the change. For a gate: the release after the upgrade.
     pub since: Release,
     /// What it changes, as a sentence without a full stop.
     pub what: Cow<'static, str>,
@@ -49,7 +49,7 @@ impl ControlPlane {
     fn new(rules: Rules, settings: &[GateSetting]) -> ControlPlane {
         let mut gates = ClusterGates::from(rules.default_gates());
         for setting in settings {
-            // Between two releases, a gate does not exist yet or no longer.
+            // Between two releases, a gate may not exist yet, or no longer exist.
             let _ = gates.set(setting);
         }
         ControlPlane { rules, gates }

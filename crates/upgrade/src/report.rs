@@ -51,7 +51,7 @@ pub struct Group {
     pub example_of: usize,
     /// The difference that the example shows.
     pub difference: Difference,
-    /// The smallest scenario that shows it.
+    /// The simplest scenario that shows it.
     pub example: Option<Example>,
     /// The result of the example on the upstream controllers. None: it was not run.
     pub confirmed: Option<Confirmation>,
@@ -232,7 +232,7 @@ fn quoted(value: &str) -> String {
     }
 }
 
-/// `3 replicas, cpu 88%, and at 15s the controller restarts`.
+/// `3 replicas, cpu 88%, at 15s the controller restarts`.
 fn described(example: &Example, is_given: bool) -> String {
     let Example { scenario, tree, .. } = example;
     let replicas = scenario.workload.replicas.max(0) as usize;

@@ -86,7 +86,7 @@ pub struct Searched {
     pub scenarios: u64,
 }
 
-/// The smallest scenario found that shows a difference.
+/// The simplest scenario found that shows a difference.
 #[derive(Clone, Debug)]
 pub struct Example {
     /// The scenario.
@@ -209,7 +209,7 @@ impl Upgrade {
         })
     }
 
-    /// The smallest scenario that shows a difference of a scenario.
+    /// The simplest scenario that shows a difference of a scenario.
     #[must_use]
     pub fn example(&self, scenario: &Arc<Scenario>, found: &Difference) -> Option<Example> {
         let reason = self.reason(found.cause);

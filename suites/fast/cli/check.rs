@@ -62,7 +62,7 @@ fn other_commands_note_that_they_ignore_the_search() {
     assert!(!shown.contains("ignored"), "{shown}");
 }
 
-/// The search for which the file of an example has other expectations, and its new text.
+/// Writes an example with this expectation in place of its own. Returns the path of the file.
 fn with_expectation(folder: &Path, example: &str, expectation: &str) -> String {
     let text = fs::read_to_string(format!("fixtures/search/{example}.yaml")).expect("an example");
     let (head, rest) = text.split_once("expect:\n").expect("expectations");
@@ -88,7 +88,7 @@ fn scenarios_without_a_search_are_left_out_or_refused() {
     let run = kube_lockstep(&["check", FIGHT, "tolerance", "vpa/oom", "--no-confirm"]);
     let notes = stderr(&{ run }.assert().code(1));
     let words = notes.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("note: left out, without `search`: fixtures/tolerance/"), "{words}");
+    assert!(words.contains("note: left out because of a missing `search`: fixtures/tolerance/"), "{words}");
     assert!(words.contains("more scenarios"), "{words}");
     for (names, expected) in [
         (&["tolerance"][..], "scenarios has `search`"),

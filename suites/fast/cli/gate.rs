@@ -143,7 +143,7 @@ fn an_hpa_that_moves_to_another_workload_is_not_compared() {
         "1 moved",
         "HPA shop/checkout, moved: not checked",
         "spec.scaleTargetRef.name: checkout → cart",
-        "not checked: missing<=+0: another target has another load",
+        "not checked: missing<=+0: the new target has a different load",
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }

@@ -109,7 +109,7 @@ fn wrong_options_and_manifests_exit_with_2() {
 }
 
 #[test]
-fn a_load_below_zero_is_noted_only_if_it_never_rises_above() {
+fn usage_is_noted_only_if_it_is_always_below_zero() {
     let notes = |manifests: &str, loads: &[&str]| {
         let mut arguments = vec!["predict", "-f", manifests, "--until=1h"];
         arguments.extend(loads);

@@ -116,7 +116,8 @@ fn digits(number: i64) -> usize {
     (2 * digits.len()).saturating_sub(usize::from(digits.len() > 1 && digits.ends_with('5')))
 }
 
-/// Returns true if the scenario has an HPA. Without any autoscaler, the tree is a part of one.
+/// Returns true if the scenario has an HPA. A tree without any autoscaler is a part of
+/// a scenario with an HPA.
 pub(super) fn has_hpa(tree: &Value) -> bool {
     ["hpa", "hpas"].iter().any(|name| tree.get(name).is_some()) || tree.get("vpa").is_none()
 }

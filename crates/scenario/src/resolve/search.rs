@@ -44,11 +44,16 @@ pub(super) fn resolve(
     let combinations = search.combinations();
     if combinations > MOST_COMBINATIONS {
         let what = format!(
-            "the search has {} of initial replicas and values, more than the limit of {}",
+            "the search has {} of initial replicas and values, including the value of each \
+             metric in `metrics`; the limit is {}",
             counted(combinations, "combination"),
             thousands(MOST_COMBINATIONS)
         );
-        problems.hint(at.key_position("choose"), what, "leave out values or metrics");
+        problems.hint(
+            at.key_position("choose"),
+            what,
+            "list fewer initial replicas, values or metrics",
+        );
     }
     if let Some(events) = &mut search.events {
         check_events(context, events, at.key("events"), problems);

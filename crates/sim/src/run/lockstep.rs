@@ -129,7 +129,7 @@ pub(super) struct HpaLockstep<'a> {
     pub(super) spare: Spare,
 }
 
-/// Completed decisions. A copy of a run has its own.
+/// Completed decisions, whose memory is reused. A copy of a run starts with none, or keeps its own.
 #[derive(Default)]
 pub(super) struct Spare(pub(super) Vec<Decision>);
 

@@ -180,7 +180,7 @@ impl PodMetricsChange {
         match self.set.last_mut().filter(is_same) {
             Some(last) => last.pods.push(pod),
             None => {
-                // Mostly, all pods of a workload follow.
+                // Usually, the other pods of the workload follow.
                 let mut pods = Vec::with_capacity(16);
                 pods.push(pod);
                 self.set.push(Samples {

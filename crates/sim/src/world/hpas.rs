@@ -23,7 +23,7 @@ pub type Admission<'a> = &'a dyn Fn(&mut HpaSpec, ApiVersion) -> Result<(), Stri
 #[educe(Clone)]
 pub(super) struct Hpas {
     generations: bool,
-    /// Sorted by name. A list, which a copy can overwrite without new memory.
+    /// Sorted by name. A list, which a copy can overwrite without allocating.
     stored: Vec<Hpa>,
     /// Labels and annotations by HPA. The controller ignores them, but receives an event when they
     /// change.
