@@ -193,7 +193,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         page.write_all(html_page(&report).as_bytes())?;
     }
     if let Some(folder) = &args.save {
-        save(folder, &groups)?;
+        save(folder, &report)?;
     }
     ending.end_by_signal();
     let differs = |it: &Subject| it.effect() == Some(Effect::Replicas);
@@ -443,16 +443,17 @@ fn html_page(report: &Report<'_>) -> String {
 }
 
 /// Writes the scenarios of the examples to a folder.
-fn save(folder: &Path, groups: &[Group]) -> Result<(), Failure> {
+fn save(folder: &Path, report: &Report<'_>) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::engine(format!("--save: {} can't be written: {error}", path.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    for group in groups {
-        let Some(example) = &group.example else { continue };
-        let path = folder.join(format!("{}.yaml", example.scenario.id));
-        fs::write(&path, tree_to_yaml(&example.tree)).map_err(|error| failed(&path, error))?;
-        tell(&format!("note: {} shows: {}\n", path.display(), group.reason.what));
+    for group in report.groups {
+        for (name, tree) in group.example.iter().flat_map(|it| report.upgrade.files(it)) {
+            let path = folder.join(format!("{name}.yaml"));
+            fs::write(&path, tree_to_yaml(&tree)).map_err(|error| failed(&path, error))?;
+            tell(&format!("note: {} shows: {}\n", path.display(), group.reason.what));
+        }
     }
     Ok(())
 }

@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::search::Upgrade;
+use serde_json::Value;
+
+use super::search::{Example, Upgrade};
 use kube_autoscaler_models::flags::{ClusterGates, Component, Gate, GateRule, GateSetting};
 use kube_autoscaler_models::rules::{CHANGES, Dependent, Release, Rules};
-use kube_lockstep_scenario::Scenario;
+use kube_lockstep_scenario::resolved::ReleaseRange;
+use kube_lockstep_scenario::{Scenario, to_tree};
 use kube_lockstep_sim::run::{FreeRun, free_run_with_gates};
 
 /// Why an HPA behaves differently.
@@ -179,6 +182,26 @@ impl Upgrade {
             Some(Arc::new(Scenario { gate_overrides, ..stored }))
         });
         [0, 1].map(|_| sides.next().flatten())
+    }
+}
+
+impl Upgrade {
+    /// The files that show an example, each with its name. With feature gates, each release has a
+    /// file of its own, unless a scenario can't have its gates.
+    #[must_use]
+    pub fn files(&self, example: &Example) -> Vec<(String, Value)> {
+        let name = &example.scenario.id;
+        if self.from_gates.is_empty() && self.to_gates.is_empty() {
+            return vec![(name.to_string(), example.tree.clone())];
+        }
+        let sides = [self.from, self.to].into_iter().zip(self.sides(&example.scenario));
+        let file = |(release, side): (Release, Option<Arc<Scenario>>)| {
+            // Other releases may not accept the gates.
+            let releases = ReleaseRange { from: Some(release), to: Some(release) };
+            let side = Scenario { releases, ..(*side?).clone() };
+            Some((format!("{name}-on-{release}"), to_tree(&side)))
+        };
+        sides.filter_map(file).collect()
     }
 }
 

@@ -206,7 +206,16 @@ fn feature_gates_are_those_of_the_cluster() {
     let on = ["--to-feature-gates", "HPAConfigurableTolerance=true"];
     let shown = run(&[&["--from", "1.32", "--to", "1.33"], &on[..]].concat());
     assert!(shown.contains("1.33 the feature gate HPAConfigurableTolerance is now on"), "{shown}");
-    assert!(saved.join("1.33-HPAConfigurableTolerance.yaml").exists());
+    // Each file has the gates of its release, and shows its side of the difference.
+    let shown = ["1.32", "1.33"].map(|release| {
+        let file = saved.join(format!("1.33-HPAConfigurableTolerance-on-{release}.yaml"));
+        let arguments = ["predict", "--release", release, "--format", "json", text(&file)];
+        let run = kube_lockstep(&arguments).assert();
+        let lines = stdout(&run);
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        lines.map(|tick| tick["replicasAfter"].clone()).collect::<Vec<Value>>()
+    });
+    assert_ne!(shown[0], shown[1]);
     // A gate that one of the releases does not have.
     let both = ["--feature-gates", "HPAContainerMetrics=true"];
     let shown = run(&[&["--from", "1.29", "--to", "1.33"], &both[..]].concat());
