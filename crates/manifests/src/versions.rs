@@ -272,14 +272,17 @@ impl Draft {
         let Difference { path, base, head } = difference;
         let (base, head) = (base.cloned(), head.cloned());
         if path == "vpa" {
-            // The whole VPA is added or removed.
-            let vpa = self.vpa.as_ref();
-            let name = vpa.map_or_else(|| self.target.to_string(), |it| it.vpa.name.to_string());
-            let name_of = |vpa: Option<Value>| vpa.map(|vpa| vpa["metadata"]["name"].clone());
-            let place = vpa.and_then(|vpa| vpa.object.place_of("metadata.name"));
-            let path = "metadata.name".to_owned();
-            let (object, base, head) = (format!("VPA {name}"), name_of(base), name_of(head));
-            return ChangedField { object, path, base, head, place };
+            // One version has no VPA, or one that does not change the pods.
+            let name = base.as_ref().or(head.as_ref()).map(|vpa| &vpa["metadata"]["name"]);
+            let object = format!("VPA {}", name.and_then(Value::as_str).unwrap_or_default());
+            let mode = |vpa: Option<Value>| {
+                let none = || "Off, or no VPA".into();
+                let mode = |vpa: Value| vpa["spec"]["updatePolicy"]["updateMode"].clone();
+                Some(vpa.map_or_else(none, mode)).filter(|mode: &Value| !mode.is_null())
+            };
+            let path = "spec.updatePolicy.updateMode".to_owned();
+            let place = self.vpa.as_ref().and_then(|vpa| vpa.object.place_of(&path));
+            return ChangedField { object, path, base: mode(base), head: mode(head), place };
         }
         if let Some(path) = path.strip_prefix("vpa.") {
             let place = self.vpa.as_ref().and_then(|vpa| vpa.object.place_of(path));

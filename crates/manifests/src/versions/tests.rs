@@ -194,3 +194,34 @@ fn a_load_may_be_for_an_autoscaler_of_one_version_only() {
     let error = versions(&none, &none, &[]).expect_err("no autoscaler");
     assert!(error.to_string().contains("there is no HorizontalPodAutoscaler"), "{error}");
 }
+
+#[test]
+fn a_vpa_that_no_longer_changes_the_pods_of_an_hpa_is_not_said_to_be_deleted() {
+    let vpa = |mode: &str| {
+        format!(
+            "apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {{name: web}}
+spec:
+  targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+  updatePolicy: {{updateMode: {mode}}}
+---
+"
+        )
+    };
+    let rest = hpa("web", "web", 10) + &deployment("web", "500m");
+    let fields = |base: &str, head: &str| {
+        let [base, head] = [base, head].map(|vpa| rest.clone() + vpa);
+        let loads = ["cpu=total:4", "memory=200Mi"];
+        let versions = versions(&base, &head, &loads).expect("manifests");
+        let fields = versions.changes().remove(0).fields.into_iter();
+        fields.map(|it| format!("{}: {it}", it.object)).collect::<Vec<_>>()
+    };
+    let before = vpa("Recreate");
+    for after in [vpa("'Off'"), String::new()] {
+        let expected = "VPA web: spec.updatePolicy.updateMode: Recreate → Off, or no VPA";
+        assert_eq!(fields(&before, &after), [expected]);
+        let expected = "VPA web: spec.updatePolicy.updateMode: Off, or no VPA → Recreate";
+        assert_eq!(fields(&after, &before), [expected]);
+    }
+}
