@@ -88,7 +88,10 @@ fn scenarios_without_a_search_are_left_out_or_refused() {
     let run = kube_lockstep(&["check", FIGHT, "tolerance", "vpa/oom", "--no-confirm"]);
     let notes = stderr(&{ run }.assert().code(1));
     let words = notes.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("note: left out because of a missing `search`: fixtures/tolerance/"), "{words}");
+    assert!(
+        words.contains("note: left out because of a missing `search`: fixtures/tolerance/"),
+        "{words}"
+    );
     assert!(words.contains("more scenarios"), "{words}");
     for (names, expected) in [
         (&["tolerance"][..], "scenarios has `search`"),
