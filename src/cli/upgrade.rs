@@ -60,8 +60,8 @@ pub(super) struct Args {
     to: Release,
     #[command(flatten)]
     gates: GateArgs,
-    /// The number of ticks to predict for each HPA, on both releases and after each change between
-    /// them together [default: 1000000, but fewer if there are more
+    /// The number of ticks to predict for each HPA on generated loads, on both releases and after
+    /// each change between them together [default: 1000000, but fewer if there are more
     /// than ten HPAs: 10000000 in all, and at least 40000 each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ticks: Option<u64>,

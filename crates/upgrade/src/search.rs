@@ -29,7 +29,8 @@ pub struct Upgrade {
     pub from_gates: Vec<GateSetting>,
     /// Those of the newer one.
     pub to_gates: Vec<GateSetting>,
-    /// The least number of ticks to predict for each scenario, on all sets of rules together.
+    /// The least number of ticks to predict for each scenario, on all sets of rules together, in
+    /// addition to those of the given load.
     pub ticks: u64,
     /// The seed of the generated loads.
     pub seed: u64,
@@ -174,8 +175,10 @@ impl Upgrade {
         }
         let loads = Loads::new(scenario);
         let mut index = 0;
+        // A long load that is given takes no ticks from the search.
+        let most = self.ticks + searched.ticks;
         // Scenarios may have no ticks at all.
-        while searched.ticks < self.ticks && index < self.ticks / 10 + 100 && !is_stopped() {
+        while searched.ticks < most && index < self.ticks / 10 + 100 && !is_stopped() {
             let generated = loads.generate(self.seed, index);
             index += 1;
             let Some(scenario) = read(&loads.with(&generated)) else { continue };

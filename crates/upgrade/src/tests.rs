@@ -80,6 +80,15 @@ fn a_plain_hpa_differs_at_the_edge_of_the_tolerance_and_at_the_first_reconcile()
 }
 
 #[test]
+fn a_long_given_load_takes_nothing_from_the_search() {
+    let long = parsed(&PLAIN.replace("until: 5m", "until: 24h"));
+    let upgrade = Upgrade { ticks: 5_000, ..upgrade("1.32", "1.34") };
+    let [with, without] = [true, false].map(|has_load| upgrade.search(&long, has_load, &|| false));
+    assert!(with.ticks > without.ticks + upgrade.ticks, "{} and {}", with.ticks, without.ticks);
+    assert_eq!((with.scenarios, without.scenarios > 10), (without.scenarios, true));
+}
+
+#[test]
 fn two_hpas_of_the_same_pods_differ_in_1_26() {
     let hpa = PLAIN.lines().skip_while(|line| *line != "hpa:").skip(1);
     let hpa: Vec<&str> = hpa.take_while(|line| !line.starts_with("workload")).collect();
