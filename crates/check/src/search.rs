@@ -259,6 +259,7 @@ impl<'v> Search<'v> {
                 {
                     node.link = course.links.len() as u32;
                     course.links.push(step);
+                    node.run.release_memory();
                     following.push(node);
                 } else {
                     course.end(node);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::lockstep::HpaLockstep;
+use super::lockstep::{HpaLockstep, Spare};
 use super::random::RandomOutcome;
 use crate::expect::Reconciled;
 use educe::Educe;
@@ -65,6 +65,11 @@ impl<'a> ModelRun<'a> {
             Some(random) => Err(random),
             None => Ok(()),
         }
+    }
+
+    /// Releases memory that is kept for the next reconcile, of a run that does not continue soon.
+    pub fn release_memory(&mut self) {
+        self.0.spare = Spare::default();
     }
 
     /// Adds everything that the future of the run depends on, at the time of the state. The run
