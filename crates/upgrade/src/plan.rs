@@ -183,9 +183,7 @@ impl Upgrade {
         });
         [0, 1].map(|_| sides.next().flatten())
     }
-}
 
-impl Upgrade {
     /// The files that show an example, each with its name. With feature gates, each release has a
     /// file of its own, unless a scenario can't have its gates.
     #[must_use]
@@ -206,7 +204,7 @@ impl Upgrade {
 }
 
 /// The feature gates that a scenario sets for a control plane. None: its components differ.
-pub(crate) fn gate_overrides(
+fn gate_overrides(
     release: Release,
     ControlPlane { rules, gates }: &ControlPlane,
 ) -> Option<BTreeMap<String, bool>> {
