@@ -274,7 +274,7 @@ fn counterexample_text(found: &Counterexample, is_written: bool) -> String {
     text
 }
 
-/// What was searched. `most`: the largest number of states.
+/// Describes what the search covered. `most` is the limit of states.
 fn outcome_text(Checked { outcome, reached, random, .. }: &Checked, most: usize) -> String {
     let met = match random {
         0 => "all expectations are met with all choices",
