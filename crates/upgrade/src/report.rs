@@ -161,8 +161,7 @@ impl Group {
             }
             self.affected.clear();
         }
-        let order = |it: &Difference| (Reverse(it.effect), it.load_size());
-        if order(difference) < order(&self.difference) {
+        if difference.order() < self.difference.order() {
             (self.effect, self.example_of) = (difference.effect, index);
             self.difference = difference.clone();
         }

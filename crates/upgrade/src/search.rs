@@ -1,5 +1,6 @@
 //! Searches for loads under which two releases differ.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub struct Difference {
     pub is_on_given_load: bool,
     /// The simplest generated load that shows it. None: the given load does.
     load: Option<GeneratedLoad>,
+    /// True if no change alone explains the difference: any of several has the same effect.
+    is_joint: bool,
 }
 
 /// The generated parts of a scenario.
@@ -116,22 +119,33 @@ impl Step {
         let is_first_reconcile = self.moves_first_reconcile() && found == Effect::Replicas;
         Some((if is_first_reconcile { Effect::FirstReconcile } else { found }, at))
     }
+
+    /// What the newest control plane would do differently without the change, and when. None: the
+    /// change has no effect, or prevents that other changes have a larger effect than the visible
+    /// one.
+    fn own_effect(&self, without: &FreeRun, visible: &Visible) -> Option<(Effect, Time)> {
+        self.effect(without, &visible.newest).filter(|(effect, _)| *effect <= visible.effect)
+    }
+}
+
+impl Difference {
+    /// Larger effects come first, then simpler loads.
+    pub(crate) fn order(&self) -> (Reverse<Effect>, Option<Measure>) {
+        (Reverse(self.effect), self.load_size())
+    }
 }
 
 impl Searched {
-    /// Adds a cause, if it is new, has a larger effect than before, or a simpler load shows it.
-    fn add(&mut self, cause: Cause, effect: Effect, load: Option<&GeneratedLoad>) {
-        let size = load.map(|load| load.size);
-        match self.differences.iter_mut().find(|it| it.cause == cause) {
-            Some(known)
-                if (Reverse(known.effect), known.load_size()) <= (Reverse(effect), size) => {}
-            Some(known) => (known.effect, known.load) = (effect, load.cloned()),
-            None => self.differences.push(Difference {
-                cause,
-                effect,
-                is_on_given_load: load.is_none(),
-                load: load.cloned(),
-            }),
+    /// Adds a difference, if its cause is new, has a larger effect than before, or a simpler load
+    /// shows it.
+    fn add(&mut self, new: Difference) {
+        match self.differences.iter_mut().find(|it| it.cause == new.cause) {
+            Some(known) if known.order() <= new.order() => {}
+            Some(known) => {
+                let is_on_given_load = known.is_on_given_load || new.is_on_given_load;
+                *known = Difference { is_on_given_load, ..new };
+            }
+            None => self.differences.push(new),
         }
     }
 }
@@ -170,8 +184,10 @@ impl Upgrade {
         is_stopped: &dyn Fn() -> bool,
     ) -> Searched {
         let (plan, mut searched) = (self.plan(), Searched::default());
+        // The most important difference that no change alone explains.
+        let mut joint: Option<Difference> = None;
         if has_load {
-            plan.try_scenario(scenario, None, &mut searched);
+            plan.try_scenario(scenario, None, &mut searched).map(|found| searched.add(found));
         }
         let loads = Loads::new(scenario);
         let mut index = 0;
@@ -185,7 +201,14 @@ impl Upgrade {
             searched.scenarios += 1;
             let size = measure(&generated, Priority::Parts);
             let load = GeneratedLoad { tree: generated, size };
-            plan.try_scenario(&Arc::new(scenario), Some(&load), &mut searched);
+            let found = plan.try_scenario(&Arc::new(scenario), Some(&load), &mut searched);
+            joint = joint.into_iter().chain(found).min_by_key(Difference::order);
+        }
+        let is_explained = |it: &Difference| {
+            searched.differences.iter().any(|known| known.effect >= it.effect)
+        };
+        if let Some(joint) = joint.filter(|it| !is_explained(it)) {
+            searched.add(joint);
         }
         searched.differences.sort_by_key(|difference| difference.cause);
         searched
@@ -232,7 +255,7 @@ impl Upgrade {
                 let read_part =
                     |part: &Value| read(&loads.with(part)).filter(|_| loads.are_usual(part));
                 let mut fails = |scenario: &Arc<Scenario>| {
-                    let at = plan.shows(scenario, step, found.effect)?;
+                    let at = plan.shows(scenario, step, found)?;
                     Some(FailurePoint { at, replicas: Vec::new() })
                 };
                 let tree = load.tree.clone();
@@ -245,7 +268,8 @@ impl Upgrade {
         tree["requirement"] = requirement.clone().into();
         let scenario =
             Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
-        let [before, after] = [step.before, step.after].map(|plane| plane.run(&scenario, ""));
+        let before = if found.is_joint { plan.oldest } else { step.newest_without };
+        let [before, after] = [before, plan.newest].map(|plane| plane.run(&scenario, ""));
         let (effect, at) = effect(&before, &after)?;
         let first = difference(&before.trace, &after.trace)?;
         let rows = match found.cause {
@@ -260,50 +284,83 @@ impl Upgrade {
     }
 }
 
+/// How the oldest and the newest control plane differ in a scenario.
+struct Visible {
+    oldest: FreeRun,
+    newest: FreeRun,
+    effect: Effect,
+    at: Time,
+}
+
 impl Plan {
-    /// The time at which a scenario shows an effect of a step, neither more nor less.
+    /// The difference between the oldest and the newest control plane in a scenario.
+    fn visible(&self, scenario: &Arc<Scenario>) -> (u64, Option<Visible>) {
+        let (oldest, newest) = (self.oldest.run(scenario, ""), self.newest.run(scenario, ""));
+        let ticks = (oldest.ticks.len() + newest.ticks.len()) as u64;
+        let found = effect(&oldest, &newest);
+        (ticks, found.map(|(effect, at)| Visible { oldest, newest, effect, at }))
+    }
+
+    /// The time at which a scenario shows the effect of a difference, neither more nor less.
     pub(crate) fn shows(
         &self,
         scenario: &Arc<Scenario>,
         step: &Step,
-        found: Effect,
+        found: &Difference,
     ) -> Option<Time> {
-        let (before, after) = (step.before.run(scenario, ""), step.after.run(scenario, ""));
-        let (own, at) = step.effect(&before, &after)?;
-        let (oldest, newest) = (self.oldest.run(scenario, ""), self.newest.run(scenario, ""));
-        let (visible, _) = effect(&oldest, &newest)?;
-        (own.min(visible) == found).then_some(at)
+        let visible = self.visible(scenario).1?;
+        if found.is_joint {
+            let joint = self.try_scenario(scenario, None, &mut Searched::default())?;
+            let is_same = (joint.cause, joint.effect) == (found.cause, found.effect);
+            return is_same.then_some(visible.at);
+        }
+        step.effect(&step.before.run(scenario, ""), &step.after.run(scenario, ""))?;
+        let own = step.own_effect(&step.newest_without.run(scenario, ""), &visible);
+        own.filter(|(effect, _)| *effect == found.effect).map(|(_, at)| at)
     }
 
-    /// Predicts a scenario on each control plane, and adds the causes that have an effect.
+    /// Predicts a scenario on each control plane, and adds the causes that have an effect. If there
+    /// is a difference but no such cause, returns the difference with the last change that adds to
+    /// it.
     fn try_scenario(
         &self,
         scenario: &Arc<Scenario>,
         load: Option<&GeneratedLoad>,
         searched: &mut Searched,
-    ) {
-        let oldest = self.oldest.run(scenario, "");
-        let mut before = oldest.clone();
-        let mut effects: Vec<(&Step, Effect)> = Vec::new();
-        searched.ticks += oldest.ticks.len() as u64;
-        for step in &self.steps {
-            let after = step.after.run(scenario, "");
-            searched.ticks += after.ticks.len() as u64;
-            let found = step.effect(&before, &after);
-            effects.extend(found.map(|(effect, _)| (step, effect)));
-            before = after;
-        }
-        let Some((visible, _)) = effect(&oldest, &before) else { return };
-        // A change that a later one reverts or replaces has no effect of its own. If none has, the
-        // changes count that had one when they were added.
-        let matters = |(step, _): &(&Step, Effect)| {
-            let is_known = searched.differences.iter().any(|it| it.cause == step.cause);
-            is_known || step.effect(&step.newest_without.run(scenario, ""), &before).is_some()
+    ) -> Option<Difference> {
+        let mut run = |plane: &ControlPlane| {
+            let run = plane.run(scenario, "");
+            searched.ticks += run.ticks.len() as u64;
+            run
         };
-        let own: Vec<(&Step, Effect)> = effects.iter().copied().filter(matters).collect();
-        for (step, effect) in if own.is_empty() { effects } else { own } {
-            searched.add(step.cause, effect.min(visible), load);
+        let (ticks, visible) = self.visible(scenario);
+        let found = |step: &Step, effect, is_joint| Difference {
+            cause: step.cause,
+            effect,
+            is_on_given_load: load.is_none(),
+            load: load.cloned(),
+            is_joint,
+        };
+        let (mut own, mut last) = (Vec::new(), None);
+        if let Some(visible) = &visible {
+            let mut before = Cow::Borrowed(&visible.oldest);
+            for step in &self.steps {
+                let after = run(&step.after);
+                if let Some((added, _)) = step.effect(&before, &after) {
+                    // A change that is reverted or replaced by a later one has no effect of its own.
+                    let effect = step.own_effect(&run(&step.newest_without), visible);
+                    own.extend(effect.map(|(effect, _)| found(step, effect, false)));
+                    if added <= visible.effect {
+                        last = Some(step);
+                    }
+                }
+                before = Cow::Owned(after);
+            }
         }
+        searched.ticks += ticks;
+        let joint = last.filter(|_| own.is_empty()).zip(visible);
+        own.into_iter().for_each(|difference| searched.add(difference));
+        joint.map(|(step, visible)| found(step, visible.effect, true))
     }
 }
 

@@ -157,8 +157,7 @@ fn examples_are_minimal() {
             let example = upgrade.example(&scenario, difference).expect("an example");
             let step = plan.steps.iter().find(|step| step.cause == difference.cause);
             let step = step.expect("the step");
-            let effect = difference.effect;
-            let shows = |scenario: &Arc<Scenario>| plan.shows(scenario, step, effect).is_some();
+            let shows = |scenario: &Arc<Scenario>| plan.shows(scenario, step, difference).is_some();
             assert!(shows(&example.scenario), "{}", example.tree);
             let replicas = example.tree["workload"]["replicas"].as_i64().expect("replicas");
             assert!(replicas >= 2, "below minReplicas: {}", example.tree);
@@ -306,3 +305,38 @@ fn rejections_name_the_gate_that_is_off() {
 }
 
 const CONTAINER: &str = "type: ContainerResource\n        containerResource: {container: app, ";
+
+/// The replicas after each tick on a release.
+fn replicas_on(scenario: &Arc<Scenario>, release: &str) -> Vec<(Time, i32)> {
+    let run = free_run(scenario, release.parse().expect("a release"));
+    let scaled = run.ticks.iter().filter(|tick| tick.replicas_after != tick.replicas_before);
+    scaled.map(|tick| (tick.observation.at, tick.replicas_after)).collect()
+}
+
+#[test]
+fn an_effect_on_the_status_has_an_example_with_the_same_replicas() {
+    // 1.33 moves the edge of the tolerance of 0.1, and 1.35 replaces that tolerance.
+    let behavior = "maxReplicas: 20\n    behavior: {scaleUp: {tolerance: 50m}, scaleDown: \
+                    {tolerance: 200m}}";
+    let text = PLAIN.replace("maxReplicas: 20", behavior);
+    let mut scenario = parsed(&text.replace("averageUtilization: 80", "averageUtilization: 50"));
+    Arc::make_mut(&mut scenario).is_of_manifests = true;
+    for seed in 0..3 {
+        let upgrade = Upgrade { seed, ticks: 20_000, ..upgrade("1.30", "1.36") };
+        let searched = upgrade.search(&scenario, false, &|| false);
+        let all: Vec<_> = searched
+            .differences
+            .iter()
+            .filter(|it| it.effect == Effect::Replicas)
+            .map(|it| upgrade.reason(it.cause).what.into_owned())
+            .collect();
+        assert_eq!(all, [TOLERANCE_GATE], "the seed {seed}");
+        for difference in &searched.differences {
+            let example = upgrade.example(&scenario, difference).expect("an example");
+            let [old, new] = upgrade.sides(&example.scenario).map(|it| it.expect("a scenario"));
+            let differs = replicas_on(&old, "1.30") != replicas_on(&new, "1.36");
+            assert_eq!(differs, difference.effect == Effect::Replicas, "{}", example.tree);
+            assert_eq!(example.replicas.is_some(), differs, "{}", example.tree);
+        }
+    }
+}
