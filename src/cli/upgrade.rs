@@ -300,7 +300,8 @@ impl Args {
             let sides = upgrade.sides(&example.scenario);
             let differing =
                 upstream.iter().zip(&sides).find_map(|((release, controller), side)| {
-                    let (why, differs) = why_not_confirmed(controller, side.as_ref())?;
+                    let (why, differs) =
+                        why_not_confirmed(controller, side.as_ref().map_err(|why| *why))?;
                     Some((*release, why, differs))
                 });
             is_confirmed &= !matches!(differing, Some((_, _, true)));
@@ -323,11 +324,11 @@ impl Args {
 /// confirmed.
 fn why_not_confirmed(
     controller: &UpstreamController,
-    scenario: Option<&Arc<Scenario>>,
+    scenario: Result<&Arc<Scenario>, &'static str>,
 ) -> Option<(String, bool)> {
-    let Some(scenario) = scenario else {
-        let why = "a scenario can't have different feature gates in the two components";
-        return Some((why.to_owned(), false));
+    let scenario = match scenario {
+        Ok(scenario) => scenario,
+        Err(why) => return Some((why.to_owned(), false)),
     };
     match controller.confirm(scenario, &Verdict::Conforms, Wording::default()) {
         Confirmed::Yes(_) | Confirmed::NotRun => None,
@@ -339,10 +340,10 @@ fn why_not_confirmed(
 /// The findings of the rules of `lint` that are only for the newer release.
 fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
     let planes = upgrade.control_planes();
-    let of = |release, plane: ControlPlane| {
-        check(manifests, &lint::Options { release, gates: plane.gates }, RULES)
+    let of = |release, plane: ControlPlane, hpas_are_stored| {
+        check(manifests, &lint::Options { release, gates: plane.gates, hpas_are_stored }, RULES)
     };
-    let before = of(upgrade.from, planes[0]);
+    let before = of(upgrade.from, planes[0], false);
     let is_new = |finding: &Finding| {
         // The same finding can name its release.
         let key = |it: &Finding, release: Release| {
@@ -352,7 +353,7 @@ fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
         let own = key(finding, upgrade.to);
         !before.iter().any(|other| key(other, upgrade.from) == own)
     };
-    of(upgrade.to, planes[1]).into_iter().filter(is_new).collect()
+    of(upgrade.to, planes[1], true).into_iter().filter(is_new).collect()
 }
 
 /// The differences of an HPA between both releases that need no search.
@@ -378,7 +379,7 @@ impl Notes {
         let refused = upgrade.rejections(original);
         let is_refused_once = refused[0].is_some() != refused[1].is_some();
         let sides = upgrade.sides(original);
-        let of = |(release, side): (Release, &Option<Arc<Scenario>>)| -> Vec<(String, String)> {
+        let of = |(release, side): (Release, &Result<Arc<Scenario>, _>)| -> Vec<(String, String)> {
             // If no scenario can have these gates, the notes are those for the defaults.
             let scenario = side.as_ref().unwrap_or(original);
             let mut notes = scenario.assumptions_on(release);
@@ -397,6 +398,9 @@ impl Notes {
         let removed = draft.removed_versions(upgrade.from, upgrade.to);
         others.extend(removed.iter().map(|version| {
             format!("{} no longer serves {version}: apply the HPA as autoscaling/v2", upgrade.to)
+        }));
+        others.extend(upgrade.rejection_as_new(original).map(|why| {
+            format!("{} accepts it only because it is stored: for a new HPA, {why}", upgrade.to)
         }));
         let is_refused_once = is_refused_once || !removed.is_empty();
         let names = draft.hpa_names();
@@ -431,7 +435,9 @@ fn html_page(report: &Report<'_>) -> String {
     let drawn = examples.iter().map(|(example, reason)| {
         let planes = report.upgrade.control_planes();
         let sides = [(between.from, planes[0]), (between.to, planes[1])];
-        let runs = sides.map(|(release, plane)| plane.run(&example.scenario, &release.to_string()));
+        let runs = sides.map(|(release, plane)| {
+            plane.run(&example.scenario, Some(&planes[0]), &release.to_string())
+        });
         let change = ScenarioChange::of_runs(&example.scenario, between, &example.changed, runs);
         change.because(&reason.since.to_string(), &reason.what, reason.link)
     });

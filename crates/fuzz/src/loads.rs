@@ -3,6 +3,7 @@
 //! Loads are drawn around the boundaries of that HPA: its targets, tolerances, windows and limits.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +33,18 @@ pub struct Loads {
     least: i32,
     /// Windows and periods, in sync periods.
     windows: Vec<i64>,
+    /// True if an HPA can scale to zero.
+    scales_to_zero: bool,
     sync_period: Span,
+}
+
+/// The times of a generated load, in sync periods.
+#[derive(Clone, Debug)]
+struct Times {
+    /// The number of periods.
+    until: i64,
+    /// When all metrics are zero for long enough to scale to zero.
+    idle: Option<Range<i64>>,
 }
 
 /// The ratio of a metric to its target, in thousandths, and how far the amount is beyond it in its
@@ -84,6 +96,7 @@ impl Loads {
             replicas,
             least,
             windows,
+            scales_to_zero: specs().any(|spec| spec.min_replicas == Some(0)),
             sync_period: scenario.flags.sync_period,
         }
     }
@@ -93,31 +106,27 @@ impl Loads {
     pub fn generate(&self, seed: u64, index: u64) -> Value {
         let mut dice = Dice::new(seed, index);
         let replicas = dice.pick(&self.replicas);
-        let ticks = match dice.below(10) {
-            0..6 => dice.between(2, 6),
-            6..8 => dice.between(6, 12),
-            _ => dice.pick(&self.windows).min(40) + dice.between(2, 6),
-        };
+        let times = self.times(&mut dice);
         let mut metrics = self.tree["metrics"].clone();
         for kind in ["resource", "pods", "object", "external"] {
             let Some(entries) = metrics.get_mut(kind).and_then(Value::as_array_mut) else {
                 continue;
             };
             for entry in entries {
-                self.set_load(&mut dice, entry, replicas, ticks);
+                self.set_load(&mut dice, entry, replicas, &times);
             }
         }
         let mut timeline = Vec::new();
         if dice.percent(35) {
             for _ in 0..dice.between(1, 2) {
-                timeline.push(self.event(&mut dice, ticks));
+                timeline.push(self.event(&mut dice, times.until));
             }
         }
         json!({
             "workload": { "replicas": replicas },
             "metrics": metrics,
             "timeline": timeline,
-            "until": self.time_of(ticks),
+            "until": self.time_of(times.until),
         })
     }
 
@@ -159,7 +168,7 @@ impl Loads {
         series(generated) == series(&self.tree)
     }
 
-    fn set_load(&self, dice: &mut Dice, entry: &mut Value, replicas: i32, ticks: i64) {
+    fn set_load(&self, dice: &mut Dice, entry: &mut Value, replicas: i32, times: &Times) {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
         let Some(targets) = self.targets.get(&name) else { return };
         let target = match targets.as_slice() {
@@ -174,13 +183,13 @@ impl Loads {
             replicas: is_total.then_some(replicas),
         };
         if let Some(containers) = fields.get_mut("containers").and_then(Value::as_object_mut) {
-            let ratios = self.ratios(dice, ticks);
+            let ratios = self.ratios(dice, times);
             for (container, usage) in containers {
                 *usage = ratios.signal(&about(Some(container)));
             }
             return;
         }
-        let signal = self.ratios(dice, ticks).signal(&about(None));
+        let signal = self.ratios(dice, times).signal(&about(None));
         if let Some(series) = fields.get_mut("series").and_then(Value::as_array_mut) {
             let first = series.first_mut();
             first.into_iter().for_each(|series| series["value"] = signal.clone());
@@ -197,11 +206,29 @@ impl Loads {
         }
     }
 
+    fn times(&self, dice: &mut Dice) -> Times {
+        if self.scales_to_zero && dice.percent(25) {
+            let start = dice.between(0, 2);
+            let end = start + dice.pick(&self.windows).min(40) + dice.between(1, 3);
+            return Times { until: end + dice.between(2, 4), idle: Some(start..end) };
+        }
+        let until = match dice.below(10) {
+            0..6 => dice.between(2, 6),
+            6..8 => dice.between(6, 12),
+            _ => dice.pick(&self.windows).min(40) + dice.between(2, 6),
+        };
+        Times { until, idle: None }
+    }
+
     /// A constant, or up to three steps.
-    fn ratios(&self, dice: &mut Dice, ticks: i64) -> Ratios {
+    fn ratios(&self, dice: &mut Dice, times: &Times) -> Ratios {
         let mut steps = vec![("0s".to_owned(), self.ratio(dice))];
-        if dice.percent(40) {
-            let times = (0..dice.between(1, 3)).map(|_| dice.between(1, ticks));
+        if let Some(Range { start, end }) = times.idle {
+            steps.truncate(usize::from(start > 0));
+            steps.push((self.time_of(start), Ratio { thousandths: 0, beyond: 0 }));
+            steps.push((self.time_of(end), self.ratio(dice)));
+        } else if dice.percent(40) {
+            let times = (0..dice.between(1, 3)).map(|_| dice.between(1, times.until));
             let mut times: Vec<i64> = times.collect();
             times.sort_unstable();
             times.dedup();

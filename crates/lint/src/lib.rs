@@ -32,13 +32,16 @@ pub struct Options {
     pub release: Release,
     /// The feature gates of its components.
     pub gates: ClusterGates,
+    /// The cluster has stored the HPAs already, so it accepts what it would reject in a new one.
+    pub hpas_are_stored: bool,
 }
 
 impl Options {
     /// A cluster of this release with its default feature gates.
     #[must_use]
     pub fn of(release: Release) -> Options {
-        Options { release, gates: Rules::of(release).default_gates().into() }
+        let gates = Rules::of(release).default_gates().into();
+        Options { release, gates, hpas_are_stored: false }
     }
 }
 

@@ -9,9 +9,11 @@ use serde_json::Value;
 
 use super::search::{Example, Upgrade};
 use kube_autoscaler_models::flags::{ClusterGates, Component, Gate, GateRule, GateSetting};
+use kube_autoscaler_models::hpa::ApiServer;
 use kube_autoscaler_models::rules::{CHANGES, Dependent, Release, Rules};
 use kube_lockstep_scenario::resolved::ReleaseRange;
 use kube_lockstep_scenario::{Scenario, to_tree};
+use kube_lockstep_sim::run::change::difference;
 use kube_lockstep_sim::run::{FreeRun, free_run_with_gates};
 
 /// Why an HPA behaves differently.
@@ -69,10 +71,18 @@ impl ControlPlane {
         })
     }
 
-    /// Predicts a scenario. `release` is the name in the trace.
+    /// Predicts a scenario whose HPAs another control plane stored before; HPAs that it rejects
+    /// are new. None: all are new. `release` is the name in the trace.
     #[must_use]
-    pub fn run(&self, scenario: &Arc<Scenario>, release: &str) -> FreeRun {
-        free_run_with_gates(scenario, self.rules, self.gates, release)
+    pub fn run(
+        &self,
+        scenario: &Arc<Scenario>,
+        stored_by: Option<&ControlPlane>,
+        release: &str,
+    ) -> FreeRun {
+        let server = stored_by
+            .map(|plane| ApiServer { rules: &plane.rules, gates: &plane.gates.api_server });
+        free_run_with_gates(scenario, self.rules, self.gates, server, release)
     }
 }
 
@@ -99,6 +109,13 @@ pub(crate) struct Plan {
     pub(crate) oldest: ControlPlane,
     pub(crate) newest: ControlPlane,
     pub(crate) steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Predicts a scenario on one of the control planes. The oldest one has stored the HPAs.
+    pub(crate) fn run(&self, plane: &ControlPlane, scenario: &Arc<Scenario>) -> FreeRun {
+        plane.run(scenario, Some(&self.oldest), "")
+    }
 }
 
 impl Upgrade {
@@ -168,20 +185,29 @@ impl Upgrade {
     }
 
     /// The scenario as the older and as the newer control plane run it: with their feature gates,
-    /// and without fields that the API server does not know. None: the components of the control
-    /// plane have different gates, which a scenario can't have.
+    /// and without fields that the API server does not know.
+    ///
+    /// # Errors
+    /// What a scenario can't have: components with different gates, or HPAs that the API server
+    /// accepts, or keeps as they are, only because they are stored.
     #[must_use]
-    pub fn sides(&self, scenario: &Scenario) -> [Option<Arc<Scenario>>; 2] {
-        let releases = [self.from, self.to];
-        let mut sides = releases.into_iter().zip(self.control_planes()).map(|(release, plane)| {
-            let gate_overrides = gate_overrides(release, &plane)?;
-            let stored = match plane.rules.admission.has_tolerance {
-                true => scenario.clone(),
+    pub fn sides(&self, scenario: &Arc<Scenario>) -> [Result<Arc<Scenario>, &'static str>; 2] {
+        let [oldest, newest] = self.control_planes();
+        let side = |release, plane: ControlPlane| {
+            let gate_overrides = gate_overrides(release, &plane);
+            let gate_overrides = gate_overrides
+                .ok_or("a scenario can't have different feature gates in the two components")?;
+            let [stored, new] = [Some(&oldest), None].map(|by| plane.run(scenario, by, "").trace);
+            if difference(&stored, &new).is_some() {
+                return Err("a scenario can't have an HPA that an earlier release stored");
+            }
+            let known = match plane.rules.admission.has_tolerance {
+                true => Scenario::clone(scenario),
                 false => scenario.without_tolerances(),
             };
-            Some(Arc::new(Scenario { gate_overrides, ..stored }))
-        });
-        [0, 1].map(|_| sides.next().flatten())
+            Ok(Arc::new(Scenario { gate_overrides, ..known }))
+        };
+        [side(self.from, oldest), side(self.to, newest)]
     }
 
     /// The files that show an example, each with its name. With feature gates, each release has a
@@ -193,10 +219,10 @@ impl Upgrade {
             return vec![(name.to_string(), example.tree.clone())];
         }
         let sides = [self.from, self.to].into_iter().zip(self.sides(&example.scenario));
-        let file = |(release, side): (Release, Option<Arc<Scenario>>)| {
+        let file = |(release, side): (Release, Result<Arc<Scenario>, _>)| {
             // Other releases may not accept the gates.
             let releases = ReleaseRange { from: Some(release), to: Some(release) };
-            let side = Scenario { releases, ..(*side?).clone() };
+            let side = Scenario { releases, ..(*side.ok()?).clone() };
             Some((format!("{name}-on-{release}"), to_tree(&side)))
         };
         sides.filter_map(file).collect()

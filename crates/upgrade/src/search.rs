@@ -204,9 +204,8 @@ impl Upgrade {
             let found = plan.try_scenario(&Arc::new(scenario), Some(&load), &mut searched);
             joint = joint.into_iter().chain(found).min_by_key(Difference::order);
         }
-        let is_explained = |it: &Difference| {
-            searched.differences.iter().any(|known| known.effect >= it.effect)
-        };
+        let is_explained =
+            |it: &Difference| searched.differences.iter().any(|known| known.effect >= it.effect);
         if let Some(joint) = joint.filter(|it| !is_explained(it)) {
             searched.add(joint);
         }
@@ -215,24 +214,24 @@ impl Upgrade {
     }
 
     /// Why each release rejects a scenario, if it does: the older one first. It names a feature
-    /// gate without which it is rejected.
+    /// gate without which it is rejected. The newer release accepts what it would reject in a new
+    /// HPA, if it is stored.
     #[must_use]
     pub fn rejections(&self, scenario: &Arc<Scenario>) -> [Option<String>; 2] {
         let [oldest, newest] = self.control_planes();
-        [(self.from, oldest), (self.to, newest)].map(|(release, plane)| {
-            let unsupported = scenario.unsupported_on(release);
-            let unsupported = unsupported.filter(|_| !scenario.ignores_unsupported_fields(release));
-            if let Some(why) = unsupported {
-                return Some(why.to_string());
-            }
-            let refused = |plane: ControlPlane| plane.run(scenario, &release.to_string()).refused();
-            let why = refused(plane)?;
-            let gate = plane.with_each_gate_on().find(|(_, other)| refused(*other).is_none());
-            Some(match gate {
-                Some((gate, _)) => format!("{why} (the feature gate {} is off)", gate.name()),
-                None => why,
-            })
-        })
+        [
+            rejection(scenario, (self.from, oldest), None),
+            rejection(scenario, (self.to, newest), Some(&oldest)),
+        ]
+    }
+
+    /// Why the newer release would reject a scenario if its HPAs were not stored, if it accepts
+    /// them because they are.
+    #[must_use]
+    pub fn rejection_as_new(&self, scenario: &Arc<Scenario>) -> Option<String> {
+        let [_, newest] = self.control_planes();
+        let [_, as_stored] = self.rejections(scenario);
+        rejection(scenario, (self.to, newest), None).filter(|_| as_stored.is_none())
     }
 
     /// The simplest scenario that shows a difference of a scenario.
@@ -269,7 +268,7 @@ impl Upgrade {
         let scenario =
             Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
         let before = if found.is_joint { plan.oldest } else { step.newest_without };
-        let [before, after] = [before, plan.newest].map(|plane| plane.run(&scenario, ""));
+        let [before, after] = [before, plan.newest].map(|plane| plan.run(&plane, &scenario));
         let (effect, at) = effect(&before, &after)?;
         let first = difference(&before.trace, &after.trace)?;
         let rows = match found.cause {
@@ -295,7 +294,7 @@ struct Visible {
 impl Plan {
     /// The difference between the oldest and the newest control plane in a scenario.
     fn visible(&self, scenario: &Arc<Scenario>) -> (u64, Option<Visible>) {
-        let (oldest, newest) = (self.oldest.run(scenario, ""), self.newest.run(scenario, ""));
+        let (oldest, newest) = (self.run(&self.oldest, scenario), self.run(&self.newest, scenario));
         let ticks = (oldest.ticks.len() + newest.ticks.len()) as u64;
         let found = effect(&oldest, &newest);
         (ticks, found.map(|(effect, at)| Visible { oldest, newest, effect, at }))
@@ -314,8 +313,9 @@ impl Plan {
             let is_same = (joint.cause, joint.effect) == (found.cause, found.effect);
             return is_same.then_some(visible.at);
         }
-        step.effect(&step.before.run(scenario, ""), &step.after.run(scenario, ""))?;
-        let own = step.own_effect(&step.newest_without.run(scenario, ""), &visible);
+        let run = |plane: &ControlPlane| self.run(plane, scenario);
+        step.effect(&run(&step.before), &run(&step.after))?;
+        let own = step.own_effect(&run(&step.newest_without), &visible);
         own.filter(|(effect, _)| *effect == found.effect).map(|(_, at)| at)
     }
 
@@ -329,7 +329,7 @@ impl Plan {
         searched: &mut Searched,
     ) -> Option<Difference> {
         let mut run = |plane: &ControlPlane| {
-            let run = plane.run(scenario, "");
+            let run = self.run(plane, scenario);
             searched.ticks += run.ticks.len() as u64;
             run
         };
@@ -362,6 +362,27 @@ impl Plan {
         own.into_iter().for_each(|difference| searched.add(difference));
         joint.map(|(step, visible)| found(step, visible.effect, true))
     }
+}
+
+/// Why a release rejects a scenario, if it does.
+fn rejection(
+    scenario: &Arc<Scenario>,
+    (release, plane): (Release, ControlPlane),
+    stored_by: Option<&ControlPlane>,
+) -> Option<String> {
+    let unsupported = scenario.unsupported_on(release);
+    let unsupported = unsupported.filter(|_| !scenario.ignores_unsupported_fields(release));
+    if let Some(why) = unsupported {
+        return Some(why.to_string());
+    }
+    let refused =
+        |plane: ControlPlane| plane.run(scenario, stored_by, &release.to_string()).refused();
+    let why = refused(plane)?;
+    let gate = plane.with_each_gate_on().find(|(_, other)| refused(*other).is_none());
+    Some(match gate {
+        Some((gate, _)) => format!("{why} (the feature gate {} is off)", gate.name()),
+        None => why,
+    })
 }
 
 /// The most scenarios that are tried to find a smaller one.

@@ -284,7 +284,7 @@ fn feature_gates_decide_when_a_field_has_an_effect() {
     let only = vec![gate(controller, "HPAConfigurableTolerance", true)];
     let dropped = Upgrade { to_gates: only, ..on };
     assert!(differences(&dropped).iter().all(|(cause, _)| !matches!(cause, Cause::Gate(_))));
-    assert!(dropped.sides(&scenario)[1].is_none(), "a scenario has one set of gates");
+    assert!(dropped.sides(&scenario)[1].is_err(), "a scenario has one set of gates");
 }
 
 #[test]
@@ -339,4 +339,62 @@ fn an_effect_on_the_status_has_an_example_with_the_same_replicas() {
             assert_eq!(example.replicas.is_some(), differs, "{}", example.tree);
         }
     }
+}
+
+const TO_ZERO: &str = "
+      - type: External
+        external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 10}}";
+
+/// An HPA of an external metric that scales to zero.
+fn to_zero() -> Arc<Scenario> {
+    let metrics = PLAIN.find("      - type: Resource").expect("a metric");
+    let (hpa, rest) = (&PLAIN[..metrics], &PLAIN[PLAIN.find("workload").expect("pods")..]);
+    let text = format!("{}{}\n{rest}", hpa.trim_end(), TO_ZERO)
+        .replace("minReplicas: 2", "minReplicas: 0")
+        .replace("resource: [{name: cpu, perPod: 400m}]", "external: [{name: queue, value: 30}]")
+        .replace("until:", "controller: {featureGates: {HPAScaleToZero: true}}\nuntil:");
+    let mut scenario = parsed(&text);
+    Arc::make_mut(&mut scenario).gate_overrides.clear();
+    scenario
+}
+
+#[test]
+fn a_stored_minimum_of_zero_is_kept_without_its_gate() {
+    let gates = vec![gate(None, "HPAScaleToZero", true)];
+    let plain = Upgrade { ticks: 20_000, ..upgrade("1.35", "1.36") };
+    let scenario = to_zero();
+    // Without the gate, neither release stores it.
+    let rejected = plain.rejections(&scenario).map(|it| it.is_some());
+    assert_eq!((rejected, plain.rejection_as_new(&scenario)), ([true, true], None));
+    // The older release stored it, and the newer one keeps it.
+    let kept = Upgrade { from_gates: gates.clone(), ..plain.clone() };
+    assert_eq!(kept.rejections(&scenario), [None, None]);
+    let why = kept.rejection_as_new(&scenario).expect("a new HPA is rejected");
+    assert!(why.contains("spec.minReplicas: Invalid value: 0"), "{why}");
+    // From 1.36 on, a controller without the gate does not scale up from zero.
+    let searched = kept.search(&scenario, false, &|| false);
+    let difference = with_reason(&kept, &searched, "the feature gate HPAScaleToZero is now off");
+    assert_eq!(difference.effect, Effect::Replicas);
+    let [old, new] = kept.sides(&scenario);
+    assert!(old.is_ok());
+    assert_eq!(new.err(), Some("a scenario can't have an HPA that an earlier release stored"));
+    // With the gate on both, a new HPA is accepted as well.
+    let both = Upgrade { to_gates: gates, ..kept };
+    assert_eq!(both.rejection_as_new(&scenario), None);
+    assert!(both.sides(&scenario).iter().all(Result::is_ok));
+}
+
+#[test]
+fn a_stored_tolerance_is_kept_by_an_api_server_without_the_gate() {
+    let gates = |component, on| gate(component, "HPAConfigurableTolerance", on);
+    let plain = Upgrade { ticks: 20_000, ..upgrade("1.33", "1.34") };
+    let controller = gates(Some(Component::ControllerManager), true);
+    // The gate is off in the newer API server only.
+    let kept = Upgrade { from_gates: vec![gates(None, true)], to_gates: vec![controller], ..plain };
+    let searched = kept.search(&with_tolerance(), false, &|| false);
+    assert!(searched.differences.iter().all(|it| it.effect != Effect::Replicas), "{searched:?}");
+    // Without the gate before the upgrade, the field is not stored.
+    let dropped = Upgrade { from_gates: Vec::new(), ..kept };
+    let searched = dropped.search(&with_tolerance(), false, &|| false);
+    assert!(searched.differences.iter().all(|it| it.effect != Effect::Replicas), "{searched:?}");
 }

@@ -28,7 +28,8 @@ fn finding(context: &Context<'_>, hpa: &HpaWithTarget<'_>) -> Option<Found> {
     let is_on = context.options.gates.api_server.enabled(gate);
     let has_gate = !matches!(context.rules.feature_gates[gate as usize], GateRule::Absent);
     // A cluster that has stored the HPA accepted its minimum.
-    let (what, hint) = if !is_on && !hpa.hpa.is_stored {
+    let is_stored = hpa.hpa.is_stored || context.options.hpas_are_stored;
+    let (what, hint) = if !is_on && !is_stored {
         let why = match has_gate {
             true => "the feature gate HPAScaleToZero is off in the kube-apiserver",
             false => "this release can't scale to zero",

@@ -88,6 +88,43 @@ struct Applied {
     hpa: Option<(usize, HpaChange)>,
 }
 
+/// What an API server does with the spec of a new or changed HPA. Returns true if the next write
+/// of the status also changes the spec: see [`Served::lossy`].
+fn admit(
+    name: &str,
+    spec: &mut HpaSpec,
+    version: ApiVersion,
+    old: Option<&HpaSpec>,
+    server: ApiServer<'_>,
+) -> Result<bool, String> {
+    let admission = &server.rules.admission;
+    if version == ApiVersion::V1 && admission.zero_total_is_none {
+        hpa::drop_zero_totals(spec);
+    }
+    hpa::drop_disabled_fields(spec, old, server.gates);
+    // Admission applies the defaults of the submitted version; the remaining ones are applied when
+    // the object is read from storage.
+    let lacks_defaults = version == ApiVersion::V2
+        && admission.stores_without_defaults
+        && (spec.min_replicas.is_none() || spec.metrics.is_empty());
+    if version == ApiVersion::V2 {
+        hpa::set_defaults(spec);
+    }
+    hpa::admit(name, spec, old, server)?;
+    if !admission.stored_as_v1 {
+        hpa::set_defaults(spec);
+        return Ok(false);
+    }
+    hpa::spec_through_v1(spec, admission.all_percentages_are_kept);
+    if admission.serves_v2 {
+        return Ok(false);
+    }
+    // The controller reads it as v1 as well.
+    let once = spec.clone();
+    hpa::spec_through_v1(spec, admission.all_percentages_are_kept);
+    Ok(once != *spec || lacks_defaults)
+}
+
 impl Simulation {
     /// A cluster without objects, with a running controller.
     #[must_use]
@@ -103,6 +140,7 @@ impl Simulation {
             name: hpa.name.clone(),
             lossy: Cell::new(false),
             mapped: None,
+            stored: None,
         });
         let targets = scenario.targets().map(|target| Target {
             group: target.group.to_owned(),
@@ -133,6 +171,21 @@ impl Simulation {
             concurrent: scenario.may_interleave(),
             caches: scenario.has_cache_lag().then(|| Box::new(Caches::new())),
         }
+    }
+
+    /// Treats the HPAs of a scenario as already stored by another API server: the submitted HPAs
+    /// change them, so that they keep what only a stored HPA may have. An HPA that this API server
+    /// rejects is new.
+    #[must_use]
+    pub fn with_stored_hpas(mut self, scenario: &Scenario, by: &ApiServer<'_>) -> Simulation {
+        for (served, hpa) in self.hpas.iter_mut().zip(&scenario.hpas) {
+            let stored = hpa::decode_spec(&hpa.manifest).and_then(|(mut spec, version)| {
+                admit(&served.name, &mut spec, version, None, *by)?;
+                Ok(Arc::new(spec))
+            });
+            served.stored = stored.ok();
+        }
+        self
     }
 
     /// Makes the controller use a clock that advances during a reconcile.
@@ -218,36 +271,15 @@ impl Simulation {
         let name = of.map(|index| self.hpas[index].name.clone());
         let before = name.as_ref().and_then(|name| self.cluster.hpa(name));
         let before = before.map(|hpa| (hpa.generation, hpa.spec.clone()));
+        // A stored HPA that is deleted is new when it is created again.
+        let stored = of.and_then(|index| self.hpas[index].stored.take());
+        let old = before.as_ref().map(|(_, spec)| spec.clone()).or(stored);
         let (rules, gates) = (self.rules, self.gates.api_server);
         let server = ApiServer { rules: &rules, gates: &gates };
         let lossy = Cell::new(false);
         let admission = |spec: &mut HpaSpec, version: ApiVersion| {
             let name = name.as_deref().unwrap_or_default();
-            let old = before.as_ref().map(|(_, spec)| &**spec);
-            if version == ApiVersion::V1 && rules.admission.zero_total_is_none {
-                hpa::drop_zero_totals(spec);
-            }
-            hpa::drop_disabled_fields(spec, old, &gates);
-            // Admission applies the defaults of the submitted version; the remaining ones are
-            // applied when the object is read from storage.
-            let lacks_defaults = version == ApiVersion::V2
-                && rules.admission.stores_without_defaults
-                && (spec.min_replicas.is_none() || spec.metrics.is_empty());
-            if version == ApiVersion::V2 {
-                hpa::set_defaults(spec);
-            }
-            hpa::admit(name, spec, old, server)?;
-            if rules.admission.stored_as_v1 {
-                hpa::spec_through_v1(spec, rules.admission.all_percentages_are_kept);
-                if !rules.admission.serves_v2 {
-                    // The controller reads it as v1 as well.
-                    let once = spec.clone();
-                    hpa::spec_through_v1(spec, rules.admission.all_percentages_are_kept);
-                    lossy.set(once != *spec || lacks_defaults);
-                }
-            } else {
-                hpa::set_defaults(spec);
-            }
+            lossy.set(admit(name, spec, version, old.as_deref(), server)?);
             Ok(())
         };
         let edits = self.cluster.hpa_edits();

@@ -27,7 +27,7 @@ use crate::world::{Change, RequestChange, ServingChange, World};
 use educe::Educe;
 use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::flags::ClusterGates;
-use kube_autoscaler_models::hpa::{Decision, hpas_with_same_pods};
+use kube_autoscaler_models::hpa::{ApiServer, Decision, hpas_with_same_pods};
 use kube_autoscaler_models::observation::{ApiOutcome, Observation};
 use kube_autoscaler_models::rules::{AmbiguousHpas, Release, Rules};
 use kube_autoscaler_models::time::{Span, Time};
@@ -563,19 +563,20 @@ pub fn free_run(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
 /// Runs the model alone, by any set of rules. `release` is the name in the trace.
 #[must_use]
 pub fn free_run_by(scenario: &Arc<Scenario>, rules: Rules, release: &str) -> FreeRun {
-    let options = FreeRunOptions { has_trace: true, explains: &|_| false, gates: None };
-    free_run_with(scenario, rules, release, options)
+    free_run_with(scenario, rules, release, FreeRunOptions::default())
 }
 
-/// Runs the model alone, by any set of rules and with any feature gates.
+/// Runs the model alone, by any set of rules and with any feature gates. `stored_by` is the API
+/// server that stored the HPAs before the run, if another one did.
 #[must_use]
 pub fn free_run_with_gates(
     scenario: &Arc<Scenario>,
     rules: Rules,
     gates: ClusterGates,
+    stored_by: Option<ApiServer<'_>>,
     release: &str,
 ) -> FreeRun {
-    let options = FreeRunOptions { has_trace: true, explains: &|_| false, gates: Some(gates) };
+    let options = FreeRunOptions { gates: Some(gates), stored_by, ..FreeRunOptions::default() };
     free_run_with(scenario, rules, release, options)
 }
 
@@ -583,7 +584,7 @@ pub fn free_run_with_gates(
 /// runs, which take less time without them.
 #[must_use]
 pub fn free_run_without_trace(scenario: &Arc<Scenario>, release: Release) -> FreeRun {
-    let options = FreeRunOptions { has_trace: false, explains: &|_| false, gates: None };
+    let options = FreeRunOptions { has_trace: false, ..FreeRunOptions::default() };
     free_run_with(scenario, Rules::of(release), &release.to_string(), options)
 }
 
@@ -595,7 +596,7 @@ pub fn explained_free_run(
     release: Release,
     is_explained: &dyn Fn(usize) -> bool,
 ) -> FreeRun {
-    let options = FreeRunOptions { has_trace: true, explains: is_explained, gates: None };
+    let options = FreeRunOptions { explains: is_explained, ..FreeRunOptions::default() };
     free_run_with(scenario, Rules::of(release), &release.to_string(), options)
 }
 
@@ -608,13 +609,25 @@ struct FreeRunOptions<'a> {
     explains: &'a dyn Fn(usize) -> bool,
     /// The feature gates. None: those of the scenario.
     gates: Option<ClusterGates>,
+    /// The API server that stored the HPAs before the run. None: they are new.
+    stored_by: Option<ApiServer<'a>>,
+}
+
+impl Default for FreeRunOptions<'_> {
+    fn default() -> Self {
+        FreeRunOptions { has_trace: true, explains: &|_| false, gates: None, stored_by: None }
+    }
 }
 
 impl FreeRunOptions<'_> {
     fn simulation(&self, scenario: &Scenario, rules: Rules) -> Simulation {
-        match self.gates {
+        let simulation = match self.gates {
             Some(gates) => Simulation::with_gates(scenario, rules, gates),
             None => Simulation::new(scenario, rules),
+        };
+        match &self.stored_by {
+            Some(server) => simulation.with_stored_hpas(scenario, server),
+            None => simulation,
         }
     }
 }

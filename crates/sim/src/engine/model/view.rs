@@ -20,6 +20,8 @@ pub(super) struct Served {
     pub(super) lossy: Cell<bool>,
     /// The last spec whose target was mapped to a resource, and the result.
     pub mapped: Option<(Arc<HpaSpec>, Mapped)>,
+    /// The spec as another API server stored it before the scenario.
+    pub stored: Option<Arc<HpaSpec>>,
 }
 
 /// The scale of a target, or the error of the mapping from kind to resource.
