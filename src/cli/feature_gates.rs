@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use kube_autoscaler_models::flags::{Component, Gate, GateError, GateSetting};
+use kube_autoscaler_models::rules::Release;
 use kube_lockstep_scenario::error::similar;
 
 /// Parses `GATE=true`, or with a component `kube-apiserver:GATE=true`.
@@ -23,9 +24,16 @@ pub(super) fn setting(text: &str) -> Result<GateSetting, String> {
     Ok(GateSetting { component, name: name.to_owned(), on })
 }
 
-/// The error of a gate that an option can't set.
-pub(super) fn failure(option: &str, error: &GateError) -> Failure {
-    let failure = Failure::usage(format!("{option}: {error}"));
+/// The error of a gate that an option can't set for a release.
+pub(super) fn failure(option: &str, release: Release, error: &GateError) -> Failure {
+    let what = match error {
+        GateError::Unknown(_) => error.to_string(),
+        GateError::Absent(gate) => {
+            format!("feature gate {} does not exist in Kubernetes {release}", gate.name())
+        }
+        GateError::Locked { .. } => format!("{error} in Kubernetes {release}"),
+    };
+    let failure = Failure::usage(format!("{option}: {what}"));
     match error {
         GateError::Unknown(name) => match similar(name, Gate::ALL.map(Gate::name)) {
             Some(hint) => failure.hint(hint),

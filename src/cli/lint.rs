@@ -227,7 +227,9 @@ impl Args {
         let mut options = Options::of(self.release.release);
         for setting in &self.feature_gates {
             let set = options.gates.set(setting);
-            set.map_err(|error| feature_gates::failure("--feature-gates", &error))?;
+            set.map_err(|error| {
+                feature_gates::failure("--feature-gates", options.release, &error)
+            })?;
         }
         Ok(options)
     }

@@ -35,7 +35,8 @@ use kube_lockstep_upgrade::{
 
 const HELP: &str = "\
 Exit codes:
-  0    no HPA can have other replicas, apart from the time of the first reconcile
+  0    no HPA can have other replicas, apart from the time of the first reconcile, or both releases
+       reject it
   1    an HPA can have other replicas, one release rejects it, or upstream's controllers do not
        confirm an example
   2    an invalid command line, or no valid HPA
@@ -125,7 +126,7 @@ impl GateArgs {
             match [error(from, setting), error(to, setting)] {
                 [None, None] => {}
                 [Some(_), Some(error)] => {
-                    return Err(feature_gates::failure("--feature-gates", &error));
+                    return Err(feature_gates::failure("--feature-gates", to, &error));
                 }
                 [Some(_), None] => {
                     notes.push(format!(
@@ -144,7 +145,7 @@ impl GateArgs {
         ];
         for (option, release, settings) in own {
             if let Some(error) = settings.iter().find_map(|setting| error(release, setting)) {
-                return Err(feature_gates::failure(option, &error));
+                return Err(feature_gates::failure(option, release, &error));
             }
         }
         let all = own.map(|(_, _, settings)| [&self.feature_gates[..], settings].concat());
@@ -153,8 +154,13 @@ impl GateArgs {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
-    in_order(args.from, args.to)?;
     let ([from_gates, to_gates], general) = args.gates.settings(args.from, args.to)?;
+    if args.from != args.to || from_gates == to_gates {
+        in_order(args.from, args.to).map_err(|failure| match args.from == args.to {
+            true => failure.hint("or give them different feature gates with --to-feature-gates"),
+            false => failure,
+        })?;
+    }
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let Valid { valid: (mut drafts, manifests), problems } =
         args.manifests.valid_with_examples(args.hpas.select())?;
@@ -168,7 +174,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let ticks = args.ticks.unwrap_or((10_000_000 / count.max(1)).clamp(40_000, 1_000_000));
     let upgrade =
         Upgrade { from: args.from, to: args.to, from_gates, to_gates, ticks, seed: args.seed };
-    let findings = new_findings(&manifests, &upgrade);
+    let findings = Findings::new(&manifests, &upgrade);
     let notes = drafts.iter().zip(&scenarios);
     let notes = notes.map(|(draft, it)| Notes::new(draft, it, &findings, &upgrade)).collect();
     let subjects = args.search(&upgrade, &drafts, &scenarios, notes, &stop);
@@ -338,22 +344,36 @@ fn why_not_confirmed(
 }
 
 /// The findings of the rules of `lint` that are only for the newer release.
-fn new_findings(manifests: &Manifests, upgrade: &Upgrade) -> Vec<Finding> {
-    let planes = upgrade.control_planes();
-    let of = |release, plane: ControlPlane, hpas_are_stored| {
-        check(manifests, &lint::Options { release, gates: plane.gates, hpas_are_stored }, RULES)
-    };
-    let before = of(upgrade.from, planes[0], false);
-    let is_new = |finding: &Finding| {
-        // The same finding can name its release.
-        let key = |it: &Finding, release: Release| {
-            let what = it.diagnostic.what.replace(&release.to_string(), "RELEASE");
-            (it.rule.id, it.object.clone(), what)
+struct Findings {
+    /// On HPAs that the older release stored.
+    stored: Vec<Finding>,
+    /// On HPAs that are new.
+    new: Vec<Finding>,
+}
+
+impl Findings {
+    fn new(manifests: &Manifests, upgrade: &Upgrade) -> Findings {
+        let [before, after] = upgrade.control_planes();
+        let of = |release, plane: ControlPlane, hpas_are_stored| {
+            let options = lint::Options { release, gates: plane.gates, hpas_are_stored };
+            check(manifests, &options, RULES)
         };
-        let own = key(finding, upgrade.to);
-        !before.iter().any(|other| key(other, upgrade.from) == own)
-    };
-    of(upgrade.to, planes[1], true).into_iter().filter(is_new).collect()
+        let before = of(upgrade.from, before, false);
+        let is_new = |finding: &Finding| {
+            // The same finding can name its release.
+            let key = |it: &Finding, release: Release| {
+                let what = it.diagnostic.what.replace(&release.to_string(), "RELEASE");
+                (it.rule.id, it.object.clone(), what)
+            };
+            let own = key(finding, upgrade.to);
+            !before.iter().any(|other| key(other, upgrade.from) == own)
+        };
+        let only_after = |hpas_are_stored| {
+            let all = of(upgrade.to, after, hpas_are_stored).into_iter();
+            all.filter(is_new).collect()
+        };
+        Findings { stored: only_after(true), new: only_after(false) }
+    }
 }
 
 /// The differences of an HPA between both releases that need no search.
@@ -372,7 +392,7 @@ impl Notes {
     fn new(
         draft: &Draft,
         original: &Arc<Scenario>,
-        findings: &[Finding],
+        findings: &Findings,
         upgrade: &Upgrade,
     ) -> Notes {
         let releases = [upgrade.from, upgrade.to];
@@ -382,8 +402,7 @@ impl Notes {
         let of = |(release, side): (Release, &Result<Arc<Scenario>, _>)| -> Vec<(String, String)> {
             // If no scenario can have these gates, the notes are those for the defaults.
             let scenario = side.as_ref().unwrap_or(original);
-            let mut notes = scenario.assumptions_on(release);
-            notes.extend(unknown_tolerance(original, release));
+            let notes = scenario.assumptions_on(release);
             // The same note on the other release is no difference.
             let key = |note: &String| note.replace(&release.to_string(), "RELEASE");
             notes.into_iter().map(|note| (key(&note), note)).collect()
@@ -402,29 +421,26 @@ impl Notes {
         others.extend(upgrade.rejection_as_new(original).map(|why| {
             format!("{} accepts it only because it is stored: for a new HPA, {why}", upgrade.to)
         }));
+        if upgrade.stores_tolerance_only_after(original) {
+            others.push(format!(
+                "{} stores the HPA without its `tolerance`: to use it, apply the manifest again \
+                 after the upgrade",
+                upgrade.from
+            ));
+        }
         let is_refused_once = is_refused_once || !removed.is_empty();
         let names = draft.hpa_names();
         let has = |ObjectName { namespace, name, .. }: &ObjectName| {
             names.contains(&HpaName { namespace: namespace.clone(), name: name.clone() })
         };
         let is_own = |it: &&Finding| has(&it.object) || it.other.as_ref().is_some_and(has);
+        let findings = if refused[0].is_none() { &findings.stored } else { &findings.new };
         let own: Vec<&Finding> = findings.iter().filter(is_own).collect();
         others.extend(own.iter().map(|it| format!("on {}, {}", upgrade.to, it.diagnostic.what)));
         let is_stopped = own.iter().any(|it| it.rule.level == Level::Error);
         let refused = refused.into_iter().flatten().collect();
         Notes { refused, is_refused_once, others, is_stopped }
     }
-}
-
-/// The note that a release does not know the tolerances of an HPA. `scenario` has them.
-fn unknown_tolerance(scenario: &Scenario, release: Release) -> Option<String> {
-    let why = scenario.unsupported_on(release)?;
-    scenario.ignores_unsupported_fields(release).then(|| {
-        format!(
-            "{why}, whose API server drops it: after an upgrade to a release that keeps it, apply \
-             the manifest again"
-        )
-    })
 }
 
 /// The page with the examples.

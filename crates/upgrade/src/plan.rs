@@ -126,10 +126,18 @@ impl Upgrade {
         sides.map(|(release, settings)| ControlPlane::new(Rules::of(release), settings))
     }
 
+    /// The settings before the upgrade that the older release accepts. The others are set by the
+    /// upgrade.
+    fn older_settings(&self) -> Vec<GateSetting> {
+        let mut gates = ClusterGates::from(Rules::of(self.from).default_gates());
+        self.from_gates.iter().filter(|it| gates.set(it).is_ok()).cloned().collect()
+    }
+
     /// The changes of the releases, and then the gates that have other settings.
     pub(crate) fn plan(&self) -> Plan {
         let [oldest, newest] = self.control_planes();
         let known = |release| CHANGES.iter().take_while(|it| it.since <= release).count();
+        let old_settings = self.older_settings();
         let mut before = oldest;
         let mut steps = Vec::new();
         let mut step = |cause, after, newest_without| {
@@ -139,11 +147,11 @@ impl Upgrade {
             before = after;
         };
         for row in known(self.from)..known(self.to) {
-            let after = ControlPlane::new(Rules::after(row + 1), &self.from_gates);
+            let after = ControlPlane::new(Rules::after(row + 1), &old_settings);
             let without = Rules::without(row, known(self.to));
             step(Cause::Change(row), after, ControlPlane::new(without, &self.to_gates));
         }
-        let mut after = ControlPlane::new(newest.rules, &self.from_gates);
+        let mut after = ControlPlane::new(newest.rules, &old_settings);
         let old = after.gates;
         for gate in Gate::ALL {
             after.gates = after.gates.with(gate, &newest.gates);
@@ -163,7 +171,7 @@ impl Upgrade {
             }
             Cause::Gate(gate) => {
                 let [_, newest] = self.control_planes();
-                let old = ControlPlane::new(newest.rules, &self.from_gates).gates;
+                let old = ControlPlane::new(newest.rules, &self.older_settings()).gates;
                 let state = |component: Component| newest.gates.of(component).enabled(gate);
                 let differs = |it: &Component| old.of(*it).enabled(gate) != state(*it);
                 let differing: Vec<Component> =

@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::plan::{Cause, ControlPlane, Plan, Step};
+use kube_autoscaler_models::api::HpaSpec;
 use kube_autoscaler_models::flags::GateSetting;
+use kube_autoscaler_models::hpa::drop_disabled_fields;
 use kube_autoscaler_models::rules::{CHANGES, Release};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_fuzz::{FailurePoint, Loads, Measure, Priority, measure, shrink};
@@ -220,8 +222,8 @@ impl Upgrade {
     pub fn rejections(&self, scenario: &Arc<Scenario>) -> [Option<String>; 2] {
         let [oldest, newest] = self.control_planes();
         [
-            rejection(scenario, (self.from, oldest), None),
-            rejection(scenario, (self.to, newest), Some(&oldest)),
+            rejection(scenario, self.from, oldest, None),
+            rejection(scenario, self.to, newest, Some(&oldest)),
         ]
     }
 
@@ -231,7 +233,21 @@ impl Upgrade {
     pub fn rejection_as_new(&self, scenario: &Arc<Scenario>) -> Option<String> {
         let [_, newest] = self.control_planes();
         let [_, as_stored] = self.rejections(scenario);
-        rejection(scenario, (self.to, newest), None).filter(|_| as_stored.is_none())
+        rejection(scenario, self.to, newest, None).filter(|_| as_stored.is_none())
+    }
+
+    /// Returns true if the older release stores HPAs without their tolerances, and the newer one
+    /// with them.
+    #[must_use]
+    pub fn stores_tolerance_only_after(&self, scenario: &Scenario) -> bool {
+        let [before, after] = self.control_planes().map(|plane| {
+            scenario.hpas.iter().any(|hpa| {
+                let mut spec = HpaSpec::clone(&hpa.spec);
+                drop_disabled_fields(&mut spec, None, &plane.gates.api_server);
+                spec.behavior == hpa.spec.behavior && has_tolerance(&spec)
+            })
+        });
+        after && !before
     }
 
     /// The simplest scenario that shows a difference of a scenario.
@@ -347,7 +363,7 @@ impl Plan {
             for step in &self.steps {
                 let after = run(&step.after);
                 if let Some((added, _)) = step.effect(&before, &after) {
-                    // A change that is reverted or replaced by a later one has no effect of its own.
+                    // A change that a later one reverts or replaces has no effect of its own.
                     let effect = step.own_effect(&run(&step.newest_without), visible);
                     own.extend(effect.map(|(effect, _)| found(step, effect, false)));
                     if added <= visible.effect {
@@ -364,10 +380,17 @@ impl Plan {
     }
 }
 
+/// Returns true if the HPA has a tolerance of its own.
+fn has_tolerance(spec: &HpaSpec) -> bool {
+    let directions = spec.behavior.iter().flat_map(|it| [&it.scale_up, &it.scale_down]);
+    directions.flatten().any(|rules| rules.tolerance.is_some())
+}
+
 /// Why a release rejects a scenario, if it does.
 fn rejection(
     scenario: &Arc<Scenario>,
-    (release, plane): (Release, ControlPlane),
+    release: Release,
+    plane: ControlPlane,
     stored_by: Option<&ControlPlane>,
 ) -> Option<String> {
     let unsupported = scenario.unsupported_on(release);

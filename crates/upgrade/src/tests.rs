@@ -256,6 +256,9 @@ fn an_hpa_with_a_tolerance_is_searched_as_an_older_release_stores_it() {
     assert_eq!(before.hpas[0].manifest["spec"]["behavior"]["scaleUp"], serde_json::json!({}));
     assert_eq!(after.hpas[0].manifest, scenario.hpas[0].manifest);
     assert_eq!(before.unsupported_on("1.32".parse().expect("a release")), None);
+    assert!(upgrade.stores_tolerance_only_after(&scenario));
+    let both = Upgrade { from: "1.35".parse().expect("a release"), ..upgrade };
+    assert!(!both.stores_tolerance_only_after(&scenario));
 }
 
 #[test]
@@ -279,6 +282,9 @@ fn feature_gates_decide_when_a_field_has_an_effect() {
     let all = differences(&on);
     assert!(has(&all, "the feature gate HPAConfigurableTolerance is now on"), "{all:?}");
     assert!(matches!(all.last(), Some((Cause::Gate(_), _))), "{all:?}");
+    // A setting that the older release does not accept is new, too.
+    let both = Upgrade { from_gates: tolerance(true), ..on.clone() };
+    assert_eq!(differences(&both), all);
     // The API server drops the field, and without it the other component has nothing to apply.
     let controller = Some(Component::ControllerManager);
     let only = vec![gate(controller, "HPAConfigurableTolerance", true)];

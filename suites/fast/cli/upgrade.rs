@@ -137,6 +137,21 @@ fn an_hpa_that_both_releases_reject_is_no_difference() {
     assert!(lines[0]["notes"][0].as_str().expect("a note").contains("minReplicas"), "{}", lines[0]);
     // From 1.37 on, the feature gate is on by default.
     assert_eq!(run("1.36", "1.37")[0]["effect"], "replicas");
+    // An HPA that the older release stored is kept, but not scaled up from zero.
+    let releases = ["--from", "1.35", "--to", "1.36", "-f", text(&manifest), "--ticks", "2000"];
+    let gate = ["--from-feature-gates", "HPAScaleToZero=true"];
+    let mut command = kube_lockstep(&["upgrade", "--no-confirm"]);
+    let shown = stdout(&command.args(releases).args(gate).assert().code(1));
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "front: 1.36 accepts it only because it is stored: for a new HPA, the API server of 1.36 \
+         rejects HPA front",
+        "(the feature gate HPAScaleToZero is off)",
+        "to 0 and never back: the feature gate HPAScaleToZero is off in the kube-controller-manager",
+        "1.36 the feature gate HPAScaleToZero is now off",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
 }
 
 #[test]
@@ -201,11 +216,16 @@ fn feature_gates_are_those_of_the_cluster() {
         stdout(&run).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let shown = run(&["--from", "1.32", "--to", "1.33"]);
-    assert!(shown.contains("`tolerance` is not supported on 1.32, whose API server"), "{shown}");
+    assert!(!shown.contains("apply the manifest again"), "{shown}");
     assert!(shown.contains("HPAConfigurableTolerance is off by default"), "{shown}");
     let on = ["--to-feature-gates", "HPAConfigurableTolerance=true"];
     let shown = run(&[&["--from", "1.32", "--to", "1.33"], &on[..]].concat());
     assert!(shown.contains("1.33 the feature gate HPAConfigurableTolerance is now on"), "{shown}");
+    let note = "1.32 stores the HPA without its `tolerance`: to use it, apply the manifest again";
+    assert!(shown.contains(note), "{shown}");
+    // The same release with other gates.
+    let shown_again = run(&[&["--from", "1.33", "--to", "1.33"], &on[..]].concat());
+    assert!(shown_again.contains("1.33 the feature gate HPAConfigurableTolerance is now on"));
     // Each file has the gates of its release, and shows its side of the difference.
     let shown = ["1.32", "1.33"].map(|release| {
         let file = saved.join(format!("1.33-HPAConfigurableTolerance-on-{release}.yaml"));
@@ -232,6 +252,11 @@ fn mistakes_are_explained() {
             "--to-feature-gates: cannot set feature gate HPAConfigurableTolerance to false",
         ),
         (&["--from", "1.36", "--to", "1.32"][..], "--from must be older than --to"),
+        (&["--from", "1.36", "--to", "1.36"][..], "different feature gates"),
+        (
+            &["--from", "1.32", "--from-feature-gates", "HPAConfigurableTolerance=true"],
+            "feature gate HPAConfigurableTolerance does not exist in Kubernetes 1.32",
+        ),
         (&["--from", "1.99"], "1.99"),
         (&["--from", "1.32", "--load", "queue=3"], "no HPA scales on queue"),
         (&["--from", "1.32", "--until", "5m"], "--load <LOAD>"),
