@@ -28,6 +28,7 @@ use kube_lockstep_engines::custom::Controller;
 use kube_lockstep_engines::options::ExistingCluster;
 use kube_lockstep_engines::plan::{Compared, CustomController, Plan, RecommenderPlan};
 use kube_lockstep_engines::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
+use kube_lockstep_engines::source::OwnProgram;
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_report::json::Json;
 use kube_lockstep_report::terminal::{Layout, Terminal};
@@ -72,10 +73,14 @@ pub(super) struct Args {
     #[arg(short, long)]
     verbose: bool,
     /// Run a program that speaks the engine protocol instead of the upstream engine; reports name
-    /// it after its file. Scenarios with an HPA and a VPA also run the real recommender,
-    /// updater and admission controller, which requires Go
+    /// it after its file. `--compare expectations` checks a controller that is unlike upstream's.
+    /// Scenarios with an HPA and a VPA also run the real recommender, updater and admission
+    /// controller, which requires Go
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// What to compare with the model [default: all with --program, scale with --controller]
+    #[arg(long, value_parser = compare_parser(), value_name = "WHAT")]
+    compare: Option<Compare>,
     /// The timeout for each answer of an engine, for example 1m
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     time_limit: Option<std::time::Duration>,
@@ -105,36 +110,66 @@ struct CustomControllerArgs {
     /// the embedded control plane
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
-    /// The actions of that controller to compare with the model [default: scale]
-    #[arg(long, value_parser = compared_parser(), value_name = "WHAT", requires = "controller")]
-    compare: Option<Compared>,
     /// A ClusterRole with additional permissions for that controller
     #[arg(long, value_name = "FILE", requires = "controller")]
     controller_role: Option<PathBuf>,
 }
 
+/// A value of `--compare`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Compare {
+    /// Only the expectations of scenarios are checked.
+    Expectations,
+    /// These actions are compared with the model.
+    Actions(Compared),
+}
+
 /// The values of `--compare`, with their help.
-const COMPARED: [(Compared, &str, &str); 3] = [
-    (Compared::Scale, "scale", "When it scales, and to how many replicas"),
-    (Compared::Status, "status", "Also the status, except the messages of conditions"),
+const COMPARE: [(Compare, &str, &str); 4] = [
     (
-        Compared::All,
+        Compare::Actions(Compared::Scale),
+        "scale",
+        "When it scales, and to how many replicas. Only with --controller",
+    ),
+    (
+        Compare::Actions(Compared::Status),
+        "status",
+        "Also the status, except the messages of conditions. Only with --controller",
+    ),
+    (
+        Compare::Actions(Compared::All),
         "all",
         "Everything: each request in order, messages, events, and the sync period",
     ),
+    (
+        Compare::Expectations,
+        "expectations",
+        "Nothing: only the expectations of scenarios are checked, for a controller that does not \
+         act like upstream's. Only with --program",
+    ),
 ];
 
-fn compared_parser() -> impl TypedValueParser<Value = Compared> {
-    let values = COMPARED.map(|(_, name, help)| PossibleValue::new(name).help(help));
+fn compare_parser() -> impl TypedValueParser<Value = Compare> {
+    let values = COMPARE.map(|(_, name, help)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(values).map(|given| {
-        let row = COMPARED.iter().find(|(_, name, _)| *name == given);
-        row.map_or_else(Compared::default, |(compared, ..)| *compared)
+        let row = COMPARE.iter().find(|(_, name, _)| *name == given);
+        row.map_or(Compare::Expectations, |(compare, ..)| *compare)
     })
+}
+
+impl Compare {
+    fn name(self) -> &'static str {
+        COMPARE.iter().find(|(it, ..)| *it == self).map_or("", |(_, name, _)| name)
+    }
 }
 
 impl CustomControllerArgs {
     /// The selected controller.
-    fn open(&self, engine: EngineChoice) -> Result<Option<CustomController>, Failure> {
+    fn open(
+        &self,
+        engine: EngineChoice,
+        compared: Option<Compared>,
+    ) -> Result<Option<CustomController>, Failure> {
         let Some(command) = &self.controller else { return Ok(None) };
         if !engine.info().takes_controller {
             let what = "--controller replaces upstream's controller on a control plane";
@@ -153,30 +188,29 @@ impl CustomControllerArgs {
             let text = files::read(path).map_err(|error| wrong(error.to_string()))?;
             controller = controller.with_role(&text).map_err(wrong)?;
         }
-        let compared = self.compare.unwrap_or_default();
-        Ok(Some(CustomController { controller, compared }))
+        Ok(Some(CustomController { controller, compared: compared.unwrap_or_default() }))
     }
 
     /// The arguments that select the same controller in a replay.
     fn replay_args(&self) -> impl Iterator<Item = String> {
         let role = self.controller_role.as_ref().map(|path| path.to_string_lossy().into_owned());
-        let name = |compare| COMPARED.iter().find(|(it, ..)| *it == compare).map(|row| row.1);
-        given_flags([
-            ("--controller", self.controller.clone()),
-            ("--controller-role", role),
-            ("--compare", self.compare.and_then(name).map(str::to_owned)),
-        ])
+        given_flags([("--controller", self.controller.clone()), ("--controller-role", role)])
     }
 }
 
-/// The arguments that repeat a run on a cluster. For other engines, their name is enough.
+/// The arguments that repeat a run on a cluster, or of a program. For other engines, their name is
+/// enough.
 fn replay_args(args: &Args) -> Vec<String> {
+    let compare = [("--compare", args.compare.map(|it| it.name().to_owned()))];
     let Some(engine) = args.engine.filter(|engine| engine.is_wall_clock()) else {
-        return Vec::new();
+        let program = args.program.as_ref().filter(|_| args.compare.is_some());
+        let program = program.map(|path| path.to_string_lossy().into_owned());
+        return given_flags([("--program", program)]).chain(given_flags(compare)).collect();
     };
     let longest = args.longest.map(|it| Span(i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)));
     given_flags([("--engine", Some(engine.info().name.to_owned()))])
         .chain(args.controller.replay_args())
+        .chain(given_flags(compare))
         .chain(args.existing.replay_args())
         .chain(given_flags([
             ("--image", args.image.clone()),
@@ -248,7 +282,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     let info = engine.info();
     let other = info.choice != EngineChoice::Upstream;
     let checkout = args.local.open(other, args.program.is_some())?;
-    let controller = args.controller.open(engine)?;
+    let controller = args.controller.open(engine, compared(args)?)?;
     if info.missing_feature(kube_lockstep::HAS_CLUSTERS).is_some() {
         return Err(Failure::without_clusters(&format!("`--engine {}`", info.name)));
     }
@@ -276,7 +310,8 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     };
     plan.known = fixtures.known()?;
     plan.traces = fixtures.traces();
-    plan.program = args.program.clone();
+    let has_model = args.compare != Some(Compare::Expectations);
+    plan.program = args.program.clone().map(|path| OwnProgram { path, has_model });
     plan.checkout = checkout;
     plan.releases_are_default =
         args.releases.are_default() && plan.checkout.is_none() && existing.is_none();
@@ -295,6 +330,23 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     }
     plan.cluster.existing = existing;
     Ok(plan)
+}
+
+/// The actions to compare, after checking that `--compare` applies to the controller that runs.
+fn compared(args: &Args) -> Result<Option<Compared>, Failure> {
+    let Some(compare) = args.compare else { return Ok(None) };
+    let wrong = |what: &str| Err(Failure::usage(format!("--compare {}: {what}", compare.name())));
+    match (compare, args.program.is_some(), args.controller.controller.is_some()) {
+        (_, false, false) => wrong("this option requires --program or --controller"),
+        (Compare::Actions(Compared::Scale | Compared::Status), true, _) => {
+            wrong("with --program, the value is `all` or `expectations`")
+        }
+        (Compare::Expectations, false, _) => {
+            wrong("with --controller, the value is `scale`, `status` or `all`")
+        }
+        (Compare::Actions(compared), ..) => Ok(Some(compared)),
+        (Compare::Expectations, ..) => Ok(None),
+    }
 }
 
 /// The hint to choose an engine with a property.

@@ -36,6 +36,10 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test_with(&upstream, "upstream_reconciles_at_the_start_and_again", move |program| {
         smoke(&mut Upstream::new(program, newest))
     });
+    let name = "upstream_meets_the_expectations_of_the_fixtures_without_a_model";
+    suite.test_with(&upstream, name, move |program| {
+        meets_expectations(Upstream::new(program, newest).without_model())
+    });
     for case in FAILING_ENGINES {
         suite.test(format!("an_engine_that_{}_is_inconclusive", case.name), || {
             is_inconclusive(case)
@@ -80,6 +84,28 @@ fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
         assert_eq!(second.ticks[0].at, period);
         session.close()?;
     }
+    Ok(())
+}
+
+/// Without a model, a reconcile consists of the actions in one step. These fixtures expect something
+/// of a reconcile that takes longer.
+const LONG_RECONCILES: [&str; 1] = ["errors/a-conflict-on-the-scale-is-tried-five-times"];
+
+/// Runs all fixtures on a controller without a model. The timing of the steps differs from that of a
+/// run with the model.
+fn meets_expectations(mut engine: Upstream) -> Result<(), Failed> {
+    let (mut met, mut wrong) = (0, Vec::new());
+    for path in support::fixtures() {
+        let outcome = run_one(&support::load(&path), &mut engine, &[]);
+        match &outcome.verdict {
+            Verdict::Conforms => met += 1,
+            Verdict::Skipped { .. } => {}
+            Verdict::Unmet if LONG_RECONCILES.contains(&&*outcome.id) => {}
+            verdict => wrong.push(format!("{}: {verdict:?} {:?}", outcome.id, outcome.unmet)),
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+    assert!(met > 250, "only {met} fixtures have expectations for this release");
     Ok(())
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use crate::kind::RunKind;
 use crate::options::ExistingCluster;
 use crate::recorded::Traces;
 use crate::registry::{Clock, EngineChoice, EngineInfo};
-use crate::source::name_of_program;
+use crate::source::{OwnProgram, name_of_program};
 use crate::upstream::TIME_LIMIT;
 use crate::upstream::build::BuildOptions;
 use crate::upstream::checkout::Checkout;
@@ -54,7 +53,7 @@ pub struct Plan {
     /// The source of recorded traces.
     pub traces: Traces,
     /// The program that replaces the upstream engine.
-    pub program: Option<PathBuf>,
+    pub program: Option<OwnProgram>,
     /// A local checkout to build instead of a release.
     pub checkout: Option<Checkout>,
     /// The part of the plan to run.
@@ -389,7 +388,7 @@ impl Plan {
                 engine,
                 release: self.releases_text(),
                 vpa_releases: self.vpa_releases(),
-                program: self.program.clone(),
+                program: self.program.as_ref().map(|program| program.path.clone()),
                 checkout: self.checkout.as_ref().map(|checkout| checkout.path.clone()),
                 time_limit: Some(self.time_limit).filter(|limit| *limit != TIME_LIMIT),
                 replay_args: self.replay_args.clone(),
@@ -400,10 +399,15 @@ impl Plan {
         }
     }
 
+    /// Returns false if the controller is a program that no model predicts.
+    pub(crate) fn has_model(&self) -> bool {
+        self.program.as_ref().is_none_or(|program| program.has_model)
+    }
+
     /// The name of the engine, as far as it is known before the engine is prepared.
     pub fn engine_name(&self) -> Arc<str> {
         match (&self.program, &self.checkout, &self.cluster.controller) {
-            (Some(program), ..) => name_of_program(program),
+            (Some(program), ..) => name_of_program(&program.path),
             (_, Some(checkout), _) => checkout.name().into(),
             (_, _, Some(own)) => {
                 format!("{} + {}", self.engine.info().name, own.controller.name()).into()

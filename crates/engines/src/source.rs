@@ -25,11 +25,29 @@ pub enum EngineSource {
     /// Upstream's controller of a local checkout, built if necessary.
     Checkout(Checkout),
     /// A program that implements the engine protocol.
-    Program(PathBuf),
+    Program(OwnProgram),
     /// The reference model.
     Model,
     /// Upstream's recorded traces.
     Recorded(Traces),
+}
+
+/// A user's program that implements the engine protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnProgram {
+    /// The file.
+    pub path: PathBuf,
+    /// False: the model does not predict its controller. Only the expectations of scenarios are
+    /// checked.
+    pub has_model: bool,
+}
+
+impl OwnProgram {
+    /// A program whose controller the model predicts.
+    #[must_use]
+    pub fn new(path: PathBuf) -> OwnProgram {
+        OwnProgram { path, has_model: true }
+    }
 }
 
 /// How a run is limited and stopped.
@@ -79,6 +97,8 @@ pub struct Host {
     pub name: Arc<str>,
     /// True if it is built from a checkout: it may then report any release.
     pub is_checkout: bool,
+    /// False: the model does not predict its controller.
+    pub has_model: bool,
     /// The limits of the engine and of the recommenders that run with it.
     pub limits: EngineLimits,
 }
@@ -96,11 +116,12 @@ impl VirtualTimeKind for Hpa {
     }
 
     fn hosted(host: &Host, release: Release) -> Box<dyn Engine> {
-        let Host { program, name, is_checkout, limits } = host.clone();
+        let Host { program, name, is_checkout, has_model, limits } = host.clone();
         let engine = match is_checkout {
             true => Upstream::from_checkout(program, name, release),
             false => Upstream::new(program, release).called(name),
         };
+        let engine = if has_model { engine } else { engine.without_model() };
         Box::new(engine.with_time_limit(limits.answer).with_builds(limits.builds))
     }
 
@@ -126,7 +147,7 @@ impl VirtualTimeKind for Vpa {
     }
 
     fn hosted(host: &Host, release: VpaRelease) -> Box<dyn Engine<Vpa>> {
-        let Host { program, name, is_checkout, limits } = host.clone();
+        let Host { program, name, is_checkout, limits, .. } = host.clone();
         let engine = match is_checkout {
             true => UpstreamRecommender::from_checkout(program, name, release),
             false => UpstreamRecommender::new(program, release),
@@ -162,25 +183,32 @@ impl EngineSource {
         limits: &EngineLimits,
         progress: Progress<'_>,
     ) -> Result<EngineFactory<K>, EngineError> {
-        let hosted = |program: PathBuf, name: Arc<str>, is_checkout: bool| {
-            let host = Host { program, name: name.clone(), is_checkout, limits: limits.clone() };
-            EngineFactory::new(name, move || K::hosted(&host, release))
+        let host = |program: PathBuf, name: Arc<str>| Host {
+            program,
+            name,
+            is_checkout: false,
+            has_model: true,
+            limits: limits.clone(),
         };
+        let hosted =
+            |host: Host| EngineFactory::new(host.name.clone(), move || K::hosted(&host, release));
         Ok(match self {
             EngineSource::Upstream => {
                 let program = build::ensure(K::ARTIFACT, release, &limits.builds, progress)?;
-                hosted(program, crate::upstream::NAME.into(), false)
+                hosted(host(program, crate::upstream::NAME.into()))
             }
             EngineSource::Checkout(checkout) => {
                 let program = K::checkout(checkout, release).build(&limits.builds, progress)?;
-                hosted(program, checkout.name().into(), true)
+                hosted(Host { is_checkout: true, ..host(program, checkout.name().into()) })
             }
             EngineSource::Program(program) if K::TAKES_PROGRAMS => {
-                hosted(program.clone(), name_of_program(program), false)
+                let OwnProgram { path, has_model } = program.clone();
+                let name = name_of_program(&path);
+                hosted(Host { has_model, ..host(path, name) })
             }
             EngineSource::Program(program) => {
                 return Err(EngineError::Unavailable {
-                    engine: program.display().to_string().into(),
+                    engine: program.path.display().to_string().into(),
                     problem: Diagnostic::new("programs do not run VPA scenarios")
                         .hint("use another engine for VPA scenarios"),
                 });

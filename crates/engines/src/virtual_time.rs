@@ -144,7 +144,7 @@ fn prepare<'p, K: RunKind>(
 ) -> Prepared<'p> {
     let (factory, note) = match choose(plan, part.release, builds, progress) {
         Ok((factory, note)) => {
-            if uses_upstream(plan, &factory) {
+            if uses_upstream(plan, &factory) && plan.has_model() {
                 let releases: BTreeSet<VpaRelease> = recommenders(part).collect();
                 releases.into_iter().for_each(|it| prepare_recommender(it, builds, progress));
             }
@@ -171,6 +171,9 @@ fn recommenders<K: RunKind>(part: &ReleasePlan<K>) -> impl Iterator<Item = VpaRe
 
 /// A program takes the place of the HPA controller only.
 fn custom_program_note<K: RunKind>(plan: &Plan, part: &ReleasePlan<K>) -> Option<String> {
+    if !plan.has_model() {
+        return Some("nothing is compared with the model (--compare expectations)".to_owned());
+    }
     let scenarios = match (&plan.program, recommenders(part).count()) {
         (None, _) | (_, 0) => return None,
         (Some(_), 1) => "1 scenario with an HPA and a VPA runs".to_owned(),

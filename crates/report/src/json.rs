@@ -122,6 +122,8 @@ pub(super) struct ScenarioLine {
     pub ambiguous_ticks: usize,
     #[serde(default, alias = "replays", skip_serializing_if = "is_default")]
     pub retries: usize,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_without_model: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -189,6 +191,7 @@ impl ScenarioLine {
             notes: outcome.notes.clone(),
             ambiguous_ticks: outcome.ambiguous_ticks,
             retries: outcome.retries,
+            is_without_model: outcome.is_without_model,
             why,
             output: output.to_owned(),
             elapsed_ms: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,

@@ -294,6 +294,7 @@ fn unmet(out: &mut String, outcome: &Outcome, columns: usize) {
 
 fn with_unmet(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> String {
     let sides = match &*outcome.engine {
+        engine if outcome.is_without_model => format!("{engine} does not meet the expectations"),
         "model" => "the model does not meet the expectations".to_owned(),
         engine => format!("model and {engine} agree, but do not meet the expectations"),
     };

@@ -100,7 +100,7 @@ impl<'a> Predicted<'a> {
     #[must_use]
     pub fn expectations(&self, columns: usize) -> String {
         let Head { id, path, release, .. } = self.head();
-        let of = UnmetOf { id, path, release: &release };
+        let of = UnmetOf { id, path, release: &release, is_without_model: false };
         table::expectations(of, self.prediction().expectations(), self.unmet, columns)
     }
 

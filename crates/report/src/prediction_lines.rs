@@ -30,7 +30,7 @@ pub(super) fn write(
         release,
         ticks,
         rescales,
-        unmet: UnmetOf { id, path, release }.lines(predicted.unmet),
+        unmet: UnmetOf { id, path, release, is_without_model: false }.lines(predicted.unmet),
         scenario,
         vpa_release,
         skipped,

@@ -142,6 +142,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         notes: line.notes,
         ambiguous_ticks: line.ambiguous_ticks,
         retries: line.retries,
+        is_without_model: line.is_without_model,
         elapsed: Duration::try_from_secs_f64(line.elapsed_ms / 1e3).unwrap_or_default(),
     })
 }

@@ -17,6 +17,8 @@ pub(crate) struct UnmetOf<'a> {
     /// Its file, for messages.
     pub path: &'a str,
     pub release: &'a str,
+    /// True if no model predicts the controller, so that no prediction explains a reconcile.
+    pub is_without_model: bool,
 }
 
 /// An unmet expectation in JSON.
@@ -34,14 +36,15 @@ pub(super) struct UnmetLine {
 impl<'a> UnmetOf<'a> {
     /// The run of an outcome.
     pub(crate) fn outcome(outcome: &'a Outcome) -> UnmetOf<'a> {
-        UnmetOf { id: &outcome.id, path: &outcome.path, release: &outcome.release }
+        let Outcome { id, path, release, is_without_model, .. } = outcome;
+        UnmetOf { id, path, release, is_without_model: *is_without_model }
     }
 
     /// The command that explains the reconcile of an unmet expectation.
     #[must_use]
     pub(crate) fn explain_command(&self, unmet: &Unmet) -> Option<String> {
-        let UnmetOf { id, path, release } = *self;
-        let tick = unmet.tick?.tick;
+        let UnmetOf { id, path, release, is_without_model } = *self;
+        let tick = unmet.tick.filter(|_| !is_without_model)?.tick;
         let mut command = format!("kube-lockstep explain {} --tick {tick}", shell_word(id));
         if let Some(hpa) = &unmet.hpa {
             let _ = write!(command, " --hpa {}", shell_word(hpa));

@@ -35,6 +35,38 @@ fn an_external_engine_is_named_and_can_be_replayed() {
 }
 
 #[test]
+fn the_expectations_alone_can_be_checked() {
+    let (folder, file) = folder("expect: [{at: 15s, replicas: 17}]\n");
+    let engine = folder.path().join("my-autoscaler");
+    program(&engine, IDLE);
+    let options = ["--program", text(&engine), "--compare", "expectations"];
+    let run = kube_lockstep(&["run", text(&file)]).args(options).assert().code(1);
+    let shown = stdout(&run);
+    for part in [
+        "note: nothing is compared with the model (--compare expectations)\n",
+        "my-autoscaler does not meet the expectations\n",
+        &format!(" --program {} --compare expectations\n", text(&engine)),
+        "1 scenario on my-autoscaler 1.37: 0 conform, 0 diverge, 1 with unmet expectations",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!shown.contains("kube-lockstep explain"), "{shown}");
+    // Without an expectation, there is no verdict.
+    let (_folder, file) = self::folder("");
+    let run = kube_lockstep(&["run", text(&file)]).args(options).assert().code(4);
+    let shown = stdout(&run);
+    assert!(shown.contains("it has no expectations, and nothing else is"), "{shown}");
+}
+
+#[rstest]
+#[case(&["--compare", "expectations"], "this option requires --program or --controller")]
+#[case(&["--compare", "scale", "--program", "x"], "with --program, the value is `all` or")]
+fn what_to_compare_depends_on_the_controller(#[case] options: &[&str], #[case] message: &str) {
+    let run = kube_lockstep(&["run", "tolerance"]).args(options).assert().code(2);
+    assert!(stderr(&run).contains(message), "{}", stderr(&run));
+}
+
+#[test]
 fn a_common_failure_is_reported_once() {
     let arguments = ["run", "--program", "no/such/program", "tolerance"];
     let shown = stdout(&kube_lockstep(&arguments).assert().code(3));

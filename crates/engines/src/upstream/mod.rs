@@ -49,6 +49,8 @@ pub struct Upstream {
     release: Release,
     /// True if the program may report any release.
     any_release: bool,
+    /// False: the model does not predict its controller.
+    has_model: bool,
     limit: Duration,
     /// The options for building the recommenders that run with the controller.
     builds: BuildOptions,
@@ -68,6 +70,7 @@ impl Upstream {
             program,
             release,
             any_release: false,
+            has_model: true,
             limit: TIME_LIMIT,
             builds: BuildOptions::default(),
             process: None,
@@ -86,6 +89,13 @@ impl Upstream {
     #[must_use]
     pub(crate) fn called(mut self, name: Arc<str>) -> Upstream {
         self.name = name;
+        self
+    }
+
+    /// Only the expectations of scenarios are checked: the model does not predict the controller.
+    #[must_use]
+    pub fn without_model(mut self) -> Upstream {
+        self.has_model = false;
         self
     }
 
@@ -154,6 +164,10 @@ impl Engine for Upstream {
 
     fn release(&self) -> Release {
         self.release
+    }
+
+    fn has_model(&self) -> bool {
+        self.has_model
     }
 
     /// The scope is known after the program has reported its version of the protocol.

@@ -204,7 +204,8 @@ impl Section {
     pub(super) fn from_prediction(predicted: &Predicted<'_>, detail: Detail) -> Section {
         let Head { id, path, requirement, release, notes, undetermined } = predicted.head();
         let figures = Figures::new(predicted.prediction().presentation(None, detail), detail);
-        let (of, unmet) = (UnmetOf { id, path, release: &release }, predicted.unmet);
+        let (of, unmet) =
+            (UnmetOf { id, path, release: &release, is_without_model: false }, predicted.unmet);
         let body = html! {
             p.facts { (path) (figures.counts()) }
             (self::unmet(of, unmet))

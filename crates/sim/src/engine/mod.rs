@@ -163,6 +163,12 @@ pub trait Engine<K: ControllerKind = Hpa> {
     /// The release whose behavior it has.
     fn release(&self) -> K::Release;
 
+    /// False if no model predicts the controller. Only the expectations of scenarios are then
+    /// checked.
+    fn has_model(&self) -> bool {
+        true
+    }
+
     /// The observable fields of an HPA controller. Those of a recommender are always the same.
     fn scope(&self) -> Scope {
         Scope::ALL

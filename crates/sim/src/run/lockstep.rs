@@ -16,6 +16,7 @@ use super::hpa_with_vpa::{HpaWithVpa, VpaRun};
 use super::pod_decisions;
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
+use super::without_model;
 use super::{ControllerRun, HpaRun, Note, Outcome, Verdict};
 use crate::compare::{Controller, Divergence, KnownDisagreement};
 use crate::engine::model::{self, InterruptedReconcile, Simulation};
@@ -106,7 +107,7 @@ pub(super) struct HpaLockstep<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) world: World,
     pub(super) simulation: Simulation,
-    now: Time,
+    pub(super) now: Time,
     /// The objects that the first step creates.
     pub(super) start: Vec<Change>,
     /// Changes of the HPA or the controller at `now` that are not applied yet. Each change takes
@@ -415,7 +416,7 @@ impl<'a> HpaLockstep<'a> {
         next.filter(|overlap| overlap.at <= end).min_by_key(|overlap| overlap.at)
     }
 
-    fn changes(&mut self, at: Time) -> Vec<Change> {
+    pub(super) fn changes(&mut self, at: Time) -> Vec<Change> {
         let changes = self.world.advance(at);
         self.note_external_scales(&changes, at, Some(at));
         changes
@@ -458,7 +459,7 @@ impl<'a> HpaLockstep<'a> {
     }
 
     /// Ends the run and adds its notes, external scales and limits to the findings.
-    fn close(self, findings: &mut Findings<'_>) {
+    pub(super) fn close(self, findings: &mut Findings<'_>) {
         findings.notes = self.notes(&findings.trace.release);
         if findings.trace.engine == model::NAME && !self.scenario.has_expectations() {
             findings.notes.push(Note::nothing_is_checked(self.scenario.line));
@@ -758,6 +759,9 @@ pub fn run_watched(
     known: &[KnownDisagreement],
     watch: &mut dyn FnMut(&Decision),
 ) -> Outcome {
+    if !engine.has_model() {
+        return without_model::run(scenario, engine);
+    }
     let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
     let mut outcome = unfinished(scenario, &name, release);
     let unsupported =

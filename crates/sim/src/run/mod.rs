@@ -23,6 +23,7 @@ pub mod recommender;
 pub mod recommender_change;
 pub mod recommender_lockstep;
 mod shard;
+mod without_model;
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -192,6 +193,9 @@ pub struct Outcome {
     pub release: String,
     /// The release of the VPA, if the scenario has an HPA and a VPA.
     pub vpa_release: Option<VpaRelease>,
+    /// True if no model predicts the controller: nothing was compared, and the verdict is about the
+    /// expectations.
+    pub is_without_model: bool,
     pub verdict: Verdict,
     /// The cause, if there is no verdict because upstream leaves the further course of the scenario
     /// to chance. All ticks that were compared before agree.
@@ -252,6 +256,7 @@ impl Outcome {
             engine: "".into(),
             release: String::new(),
             vpa_release: None,
+            is_without_model: false,
             verdict,
             undetermined: None,
             known: Vec::new(),

@@ -1,0 +1,220 @@
+//! Runs of controllers that no model predicts: only the expectations of the scenario are checked.
+//!
+//! The times of such a controller are not known in advance. The clock therefore advances in steps
+//! that are short compared with the sync period, and the world reacts to a change of the replicas
+//! at the end of the step.
+
+use std::sync::Arc;
+
+use super::Outcome;
+use super::findings::Findings;
+use super::lockstep::{HpaLockstep, conclude, inconclusive, trace_of, unfinished};
+use super::{Verdict, during};
+use crate::engine::{Engine, EngineError, Step};
+use crate::trace::Stepped;
+use crate::world::Change;
+use kube_autoscaler_models::rules::Rules;
+use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::{Scenario, SkipReason};
+
+/// The number of steps in a sync period.
+const STEPS: i64 = 15;
+
+/// The shortest step.
+const SHORTEST: Span = Span(1_000_000);
+
+/// Runs a scenario on an engine whose controller has no model.
+pub(super) fn run(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Outcome {
+    let (name, release) = (Arc::<str>::from(engine.name()), engine.release());
+    let mut outcome = Outcome { is_without_model: true, ..unfinished(scenario, &name, release) };
+    if let Some(why) = unsupported(scenario, engine) {
+        outcome.verdict = Verdict::Skipped { why };
+        return outcome;
+    }
+    let mut findings = Findings::new(trace_of(scenario, &name, &release.to_string()), &[]);
+    match observe(scenario, engine, &mut findings) {
+        Ok(()) => conclude(&mut outcome, scenario, release, findings),
+        Err(error) => outcome.verdict = inconclusive(error),
+    }
+    outcome
+}
+
+/// Why a scenario says nothing about a controller without a model, or can't run on it.
+fn unsupported(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Option<SkipReason> {
+    let release = engine.release();
+    if let Some(why) =
+        scenario.unsupported_on(release).or_else(|| engine.unsupported_reason(scenario))
+    {
+        return Some(why);
+    }
+    if !scenario.has_expectations() {
+        return Some("it has no expectations, and nothing else is checked".into());
+    }
+    if scenario.all_expectations_are_for_others(release) {
+        return Some(format!("none of its expectations is for {release}").into());
+    }
+    if scenario.vpa.is_some() {
+        return Some("a scenario with a VPA requires a controller with a model".into());
+    }
+    let interrupts = !during::pending(scenario).is_empty();
+    interrupts.then(|| "events during a reconcile require a controller with a model".into())
+}
+
+/// Runs the scenario, and adds what the controller did to the findings.
+fn observe(
+    scenario: &Arc<Scenario>,
+    engine: &mut dyn Engine,
+    findings: &mut Findings<'_>,
+) -> Result<(), EngineError> {
+    let mut run = HpaLockstep::new(scenario, Rules::of(engine.release()));
+    let longest = Span(scenario.flags.sync_period.0 / STEPS).max(SHORTEST);
+    let mut session = engine.open(scenario)?;
+    while let Some(steps) = run.steps_without_model(longest) {
+        for step in steps {
+            let stepped = session.step(&step)?;
+            run.follow(&stepped);
+            stepped.ticks.iter().for_each(|_| findings.comparison.count_tick());
+            findings.trace.extend(stepped);
+        }
+    }
+    findings.trace.unfinished = session.close()?;
+    run.close(findings);
+    Ok(())
+}
+
+impl HpaLockstep<'_> {
+    /// The next steps; `None` at the end of the scenario. A change of the cluster or of its metrics
+    /// happens exactly at its time, before the controller acts at that time.
+    fn steps_without_model(&mut self, longest: Span) -> Option<Vec<Step>> {
+        if let Some(event) = self.events.pop_front() {
+            let mut apply = std::mem::take(&mut self.start);
+            apply.extend(self.changes(self.now));
+            apply.push(event);
+            return Some(vec![self.step(apply)]);
+        }
+        let (now, end) = (self.now, self.scenario.until);
+        let event = self.world.next_api_event(now);
+        let stops = [Some(now + longest), self.world.next_change(), event, Some(end)];
+        let until = stops.into_iter().flatten().filter(|at| *at > now).min()?;
+        if until > end {
+            return None;
+        }
+        let apply = self.changes(until);
+        let mut steps = Vec::new();
+        let before = until - Span(1);
+        if !apply.is_empty() && before > now {
+            self.now = before;
+            steps.push(self.step(Vec::new()));
+        }
+        self.now = until;
+        steps.push(self.step(apply));
+        if event == Some(until) {
+            self.events = self.world.api_events(until).into();
+        }
+        Some(steps)
+    }
+
+    /// The step to the present time, with changes at its beginning.
+    fn step(&mut self, apply: Vec<Change>) -> Step {
+        for change in &apply {
+            self.simulation.apply(change, self.now);
+        }
+        Step { apply, until: self.now, ..Step::default() }
+    }
+
+    /// Applies what the controller wrote to the world.
+    fn follow(&mut self, stepped: &Stepped) {
+        for tick in &stepped.ticks {
+            self.apply_observed(tick, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Session;
+    use crate::engine::model::Model;
+    use kube_autoscaler_models::rules::Release;
+    use kube_lockstep_scenario::testing::scenario;
+
+    /// The model, as a controller without a model.
+    struct Foreign(Model);
+
+    impl Engine for Foreign {
+        fn name(&self) -> &'static str {
+            "foreign"
+        }
+
+        fn release(&self) -> Release {
+            self.0.release()
+        }
+
+        fn has_model(&self) -> bool {
+            false
+        }
+
+        fn open<'a>(
+            &'a mut self,
+            scenario: &Scenario,
+        ) -> Result<Box<dyn Session + 'a>, EngineError> {
+            self.0.open(scenario)
+        }
+    }
+
+    /// Two replicas start after 20 s, and the load doubles after a minute.
+    fn run(expect: &str) -> Outcome {
+        let text = format!(
+            "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: The HPA follows the load.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {{name: web}}
+  spec:
+    scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+    maxReplicas: 10
+    metrics:
+    - type: Resource
+      resource: {{name: cpu, target: {{type: Utilization, averageUtilization: 50}}}}
+workload:
+  replicas: 2
+  containers: [{{name: app, requests: {{cpu: 1}}}}]
+  startup: {{ready: 20s}}
+metrics:
+  resource:
+    - {{name: cpu, load: {{steps: [{{at: 0s, value: 1}}, {{at: 1m, value: 2}}]}}}}
+until: 3m
+{expect}
+"
+        );
+        super::run(&scenario(&text), &mut Foreign(Model::new(Release::NEWEST)))
+    }
+
+    #[test]
+    fn the_controller_changes_the_cluster_that_it_sees() {
+        // Twice the load on twice the pods: without an effect of its writes, it would scale on.
+        let outcome = run("expect: [{at: 45s, replicas: 2}, {at: 3m, replicas: 4}]");
+        assert_eq!(outcome.verdict, Verdict::Conforms);
+        assert!(outcome.is_without_model);
+        assert_eq!(outcome.ticks, 13);
+        let run = outcome.hpa().expect("a run");
+        assert!(run.trace.ticks.iter().all(|tick| tick.at.0 % 15_000_000_000 == 0));
+        assert_eq!(run.derivations.len(), 0);
+    }
+
+    #[test]
+    fn expectations_that_are_not_met_decide() {
+        let outcome = run("expect: [{always: {}, replicas: {atMost: 3}}]");
+        assert_eq!((outcome.verdict, outcome.unmet.len()), (Verdict::Unmet, 1));
+    }
+
+    #[test]
+    fn without_expectations_there_is_no_verdict() {
+        assert!(matches!(run("").verdict, Verdict::Skipped { .. }));
+        let older = run("expect: [{at: 45s, replicas: 2, releases: \"<=1.30\"}]");
+        assert!(matches!(older.verdict, Verdict::Skipped { .. }));
+    }
+}
