@@ -17,13 +17,12 @@ use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use super::run::parse_each;
 use super::{exit, interrupt};
-use kube_autoscaler_models::time::Time;
 use kube_lockstep::{Check, Checked, Outcome};
 use kube_lockstep_check::{Counterexample, STATES};
 use kube_lockstep_report::json;
 use kube_lockstep_report::outcome::note_text;
 use kube_lockstep_report::terminal::CountBar;
-use kube_lockstep_report::{counted, thousands, wrapped};
+use kube_lockstep_report::{counted, wrapped};
 use kube_lockstep_scenario::{Scenario, to_yaml};
 use kube_lockstep_sim::run::Verdict;
 
@@ -233,34 +232,19 @@ fn moved(scenario: &Scenario, file: Option<&Path>) -> Scenario {
 
 /// The result, for people.
 fn text(checked: &Checked, args: &Args) -> String {
-    let Checked { states, steps, widest, random, why_random, .. } = checked;
     let mut lines = match &checked.counterexample {
         Some(found) => counterexample_text(found, args.output.is_some()),
         None => String::new(),
     };
-    let mut add = |line: &str| lines.push_str(&wrapped("", line, columns()));
-    add(&outcome_text(checked, args.states as usize));
-    let at_once = match widest {
-        0 => String::new(),
-        widest => format!(", at most {} at one time", thousands(*widest)),
-    };
-    let (states, steps) = (counted(*states, "state"), counted(*steps as usize, "step"));
-    add(&format!("size: {states}{at_once}; {steps}"));
-    if let Some(why) = why_random {
-        let runs = counted(*random, "step");
-        add(&format!("{runs} could not be finished, for example because {why}"));
+    let limit = format!("{}, the limit of --states", counted(args.states as usize, "state"));
+    for line in checked.summary(&limit) {
+        lines.push_str(&wrapped("", &line, columns()));
     }
     lines
 }
 
 fn counterexample_text(found: &Counterexample, is_written: bool) -> String {
-    let when = match found.choices.is_empty() {
-        true => ", even if nothing is chosen:",
-        false => " with these choices:",
-    };
-    let line = found.line;
-    let mut text =
-        wrapped("", &format!("the expectation on line {line} is not met{when}"), columns());
+    let mut text = wrapped("", &found.headline(), columns());
     for made in &found.choices {
         text.push_str(&format!("    t={}  {}\n", made.at, made.what));
     }
@@ -272,33 +256,6 @@ fn counterexample_text(found: &Counterexample, is_written: bool) -> String {
         text.push_str(&wrapped("", hint, columns()));
     }
     text
-}
-
-/// Describes what the search covered. `most` is the limit of states.
-fn outcome_text(Checked { outcome, reached, random, .. }: &Checked, most: usize) -> String {
-    let met = match random {
-        0 => "all expectations are met with all choices",
-        _ => "no result: some choices could not be tried; all expectations are met with the others",
-    };
-    match outcome {
-        Outcome::Counterexample if *reached == Time::ZERO => {
-            "searched: the choices at the start".to_owned()
-        }
-        Outcome::Counterexample => format!("searched: all choices before t={reached}"),
-        Outcome::Holds => format!("{met} up to the end, t={reached}"),
-        Outcome::AlwaysHolds => format!(
-            "{met}, however long the scenario lasts: from t={reached} on, no new state can be \
-             reached"
-        ),
-        Outcome::TooManyStates => format!(
-            "no result: there are more than {}, the limit of --states; all expectations are met \
-             with all choices before t={reached}",
-            counted(most, "state")
-        ),
-        Outcome::Interrupted => format!(
-            "no result: interrupted; all expectations are met with all choices before t={reached}"
-        ),
-    }
 }
 
 /// Runs a counterexample on the upstream controller.

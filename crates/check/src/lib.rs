@@ -4,6 +4,7 @@
 mod check;
 mod choices;
 mod search;
+mod text;
 mod watch;
 
 #[cfg(test)]
