@@ -21,16 +21,14 @@ use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
 use kube_autoscaler_models::flags::{ClusterGates, GateSetting};
 use kube_autoscaler_models::rules::{Release, Rules};
-use kube_lockstep_lint as lint;
-use kube_lockstep_lint::{Finding, Level, ObjectName, RULES, check};
-use kube_lockstep_manifests::{Draft, HpaName, Manifests, Valid};
+use kube_lockstep_manifests::{Draft, Valid};
 use kube_lockstep_report::change::Between;
 use kube_lockstep_report::html::{self, ScenarioChange};
 use kube_lockstep_report::terminal::CountBar;
 use kube_lockstep_scenario::{Scenario, tree_to_yaml};
 use kube_lockstep_sim::run::Verdict;
 use kube_lockstep_upgrade::{
-    Confirmation, ControlPlane, Effect, Format, Group, Report, Searched, Subject, Upgrade,
+    Confirmation, Effect, Findings, Format, Group, Notes, Report, Searched, Subject, Upgrade,
 };
 
 const HELP: &str = "\
@@ -176,7 +174,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
         Upgrade { from: args.from, to: args.to, from_gates, to_gates, ticks, seed: args.seed };
     let findings = Findings::new(&manifests, &upgrade);
     let notes = drafts.iter().zip(&scenarios);
-    let notes = notes.map(|(draft, it)| Notes::new(draft, it, &findings, &upgrade)).collect();
+    let notes =
+        notes.map(|(draft, it)| Notes::new(draft.hpas(), it, &findings, &upgrade)).collect();
     let subjects = args.search(&upgrade, &drafts, &scenarios, notes, &stop);
     let mut groups = Group::all(&upgrade, &subjects);
     for group in &mut groups {
@@ -245,7 +244,7 @@ impl Args {
         stop: &CancellationToken,
     ) -> Vec<Subject> {
         let searched: Vec<usize> =
-            (0..drafts.len()).filter(|index| notes[*index].refused.is_empty()).collect();
+            (0..drafts.len()).filter(|index| !notes[*index].is_refused()).collect();
         let to_search: Vec<(Arc<Scenario>, bool)> = searched
             .iter()
             .map(|index| (scenarios[*index].clone(), drafts[*index].missing.is_empty()))
@@ -270,8 +269,8 @@ impl Args {
             names: draft.names(),
             file: draft.file.clone(),
             line: draft.line,
-            known: (notes.is_refused_once || notes.is_stopped).then_some(Effect::Replicas),
-            notes: notes.refused.into_iter().chain(notes.others).collect(),
+            known: notes.effect(),
+            notes: notes.all(),
             searched: results.remove(&index),
         };
         drafts.iter().zip(notes).enumerate().map(subject).collect()
@@ -340,106 +339,6 @@ fn why_not_confirmed(
         Confirmed::Yes(_) | Confirmed::NotRun => None,
         Confirmed::Unavailable(why) => Some((why, false)),
         Confirmed::No(_) => Some(("it differs from the model".to_owned(), true)),
-    }
-}
-
-/// The findings of the rules of `lint` that are only for the newer release.
-struct Findings {
-    /// On HPAs that the older release stored.
-    stored: Vec<Finding>,
-    /// On HPAs that are new.
-    new: Vec<Finding>,
-}
-
-impl Findings {
-    fn new(manifests: &Manifests, upgrade: &Upgrade) -> Findings {
-        let [before, after] = upgrade.control_planes();
-        let of = |release, plane: ControlPlane, hpas_are_stored| {
-            let options = lint::Options { release, gates: plane.gates, hpas_are_stored };
-            check(manifests, &options, RULES)
-        };
-        let before = of(upgrade.from, before, false);
-        let is_new = |finding: &Finding| {
-            // The same finding can name its release.
-            let key = |it: &Finding, release: Release| {
-                let what = it.diagnostic.what.replace(&release.to_string(), "RELEASE");
-                (it.rule.id, it.object.clone(), what)
-            };
-            let own = key(finding, upgrade.to);
-            !before.iter().any(|other| key(other, upgrade.from) == own)
-        };
-        let only_after = |hpas_are_stored| {
-            let all = of(upgrade.to, after, hpas_are_stored).into_iter();
-            all.filter(is_new).collect()
-        };
-        Findings { stored: only_after(true), new: only_after(false) }
-    }
-}
-
-/// The differences of an HPA between both releases that need no search.
-struct Notes {
-    /// Why releases reject it.
-    refused: Vec<String>,
-    /// True if one of the releases rejects it, and the other one does not.
-    is_refused_once: bool,
-    /// Fields that have no effect on one of the releases, and the like.
-    others: Vec<String>,
-    /// True if the newer release stops it.
-    is_stopped: bool,
-}
-
-impl Notes {
-    fn new(
-        draft: &Draft,
-        original: &Arc<Scenario>,
-        findings: &Findings,
-        upgrade: &Upgrade,
-    ) -> Notes {
-        let releases = [upgrade.from, upgrade.to];
-        let refused = upgrade.rejections(original);
-        let is_refused_once = refused[0].is_some() != refused[1].is_some();
-        let sides = upgrade.sides(original);
-        let of = |(release, side): (Release, &Result<Arc<Scenario>, _>)| -> Vec<(String, String)> {
-            // If no scenario can have these gates, the notes are those for the defaults.
-            let scenario = side.as_ref().unwrap_or(original);
-            let notes = scenario.assumptions_on(release);
-            // The same note on the other release is no difference.
-            let key = |note: &String| note.replace(&release.to_string(), "RELEASE");
-            notes.into_iter().map(|note| (key(&note), note)).collect()
-        };
-        let [from, to] = [(releases[0], &sides[0]), (releases[1], &sides[1])].map(of);
-        let only = |notes: &[(String, String)], others: &[(String, String)]| -> Vec<String> {
-            let is_other = |(key, _): &&(String, String)| others.iter().any(|(it, _)| it == key);
-            let notes = notes.iter().filter(|note| !is_other(note));
-            notes.map(|(_, note)| note.clone()).collect()
-        };
-        let mut others = [only(&from, &to), only(&to, &from)].concat();
-        let removed = draft.removed_versions(upgrade.from, upgrade.to);
-        others.extend(removed.iter().map(|version| {
-            format!("{} no longer serves {version}: apply the HPA as autoscaling/v2", upgrade.to)
-        }));
-        others.extend(upgrade.rejection_as_new(original).map(|why| {
-            format!("{} accepts it only because it is stored: for a new HPA, {why}", upgrade.to)
-        }));
-        if upgrade.stores_tolerance_only_after(original) {
-            others.push(format!(
-                "{} stores the HPA without its `tolerance`: to use it, apply the manifest again \
-                 after the upgrade",
-                upgrade.from
-            ));
-        }
-        let is_refused_once = is_refused_once || !removed.is_empty();
-        let names = draft.hpa_names();
-        let has = |ObjectName { namespace, name, .. }: &ObjectName| {
-            names.contains(&HpaName { namespace: namespace.clone(), name: name.clone() })
-        };
-        let is_own = |it: &&Finding| has(&it.object) || it.other.as_ref().is_some_and(has);
-        let findings = if refused[0].is_none() { &findings.stored } else { &findings.new };
-        let own: Vec<&Finding> = findings.iter().filter(is_own).collect();
-        others.extend(own.iter().map(|it| format!("on {}, {}", upgrade.to, it.diagnostic.what)));
-        let is_stopped = own.iter().any(|it| it.rule.level == Level::Error);
-        let refused = refused.into_iter().flatten().collect();
-        Notes { refused, is_refused_once, others, is_stopped }
     }
 }
 

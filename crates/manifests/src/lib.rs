@@ -37,6 +37,7 @@ pub use self::pods::{PodContainer, Pods};
 pub use self::recommender::ValidVpa;
 use self::recommender::read_vpa;
 use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
+pub use self::settings::removed_versions;
 pub use self::shape::ValueRange;
 use self::target::{DraftTarget, check_containers_of_all, find_target};
 pub use self::versions::{ChangedDraft, ChangedField, Versions, draft_versions};

@@ -61,13 +61,10 @@ impl Draft {
         tree.into()
     }
 
-    /// The API versions of the HPAs that a release serves, and a later one does not.
+    /// The HPAs. Empty: it is the draft of a VPA.
     #[must_use]
-    pub fn removed_versions(&self, from: Release, to: Release) -> Vec<String> {
-        let versions = self.hpas.iter().map(|hpa| hpa.object.api_version());
-        let mut removed: Vec<String> = versions.filter(|it| is_removed(it, from, to)).collect();
-        removed.dedup();
-        removed
+    pub fn hpas(&self) -> &[ValidHpa] {
+        &self.hpas
     }
 
     /// The end of the scenario.
@@ -81,6 +78,15 @@ impl Draft {
         self.until = until;
         self.fields["until"] = json!(until.to_string());
     }
+}
+
+/// The API versions of HPAs that a release serves, and a later one does not.
+#[must_use]
+pub fn removed_versions(hpas: &[ValidHpa], from: Release, to: Release) -> Vec<String> {
+    let versions = hpas.iter().map(|hpa| hpa.object.api_version());
+    let mut removed: Vec<String> = versions.filter(|it| is_removed(it, from, to)).collect();
+    removed.dedup();
+    removed
 }
 
 impl Drafts {

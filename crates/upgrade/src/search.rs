@@ -185,6 +185,18 @@ impl Upgrade {
         has_load: bool,
         is_stopped: &dyn Fn() -> bool,
     ) -> Searched {
+        self.search_watched(scenario, has_load, &|_| !is_stopped())
+    }
+
+    /// Searches as [`Upgrade::search`] does. `watch` gets the number of predicted ticks; if it
+    /// returns false, the search ends.
+    #[must_use]
+    pub fn search_watched(
+        &self,
+        scenario: &Arc<Scenario>,
+        has_load: bool,
+        watch: &dyn Fn(u64) -> bool,
+    ) -> Searched {
         let (plan, mut searched) = (self.plan(), Searched::default());
         // The most important difference that no change alone explains.
         let mut joint: Option<Difference> = None;
@@ -196,7 +208,7 @@ impl Upgrade {
         // A long load that is given takes no ticks from the search.
         let most = self.ticks + searched.ticks;
         // Scenarios may have no ticks at all.
-        while searched.ticks < most && index < self.ticks / 10 + 100 && !is_stopped() {
+        while searched.ticks < most && index < self.ticks / 10 + 100 && watch(searched.ticks) {
             let generated = loads.generate(self.seed, index);
             index += 1;
             let Some(scenario) = read(&loads.with(&generated)) else { continue };
