@@ -10,6 +10,7 @@ mod hpa;
 mod load;
 mod manifests;
 mod objects;
+mod of_scenario;
 mod pods;
 mod recommender;
 mod select;

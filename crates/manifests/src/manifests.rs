@@ -24,8 +24,8 @@ pub struct Manifests {
     pub vpas: Vec<ValidVpa>,
     /// The workloads, in the order of the manifests.
     pub workloads: Vec<ValidWorkload>,
-    limit_ranges: Vec<Object>,
-    loads: Vec<Load>,
+    pub(super) limit_ranges: Vec<Object>,
+    pub(super) loads: Vec<Load>,
 }
 
 /// An object with pods. Its manifest is only checked if an autoscaler scales it.
