@@ -3,7 +3,8 @@
 import { readTable } from "./csv.ts";
 import { button, byId, make, option } from "./dom.ts";
 import type { Entry } from "./library.ts";
-import type { Tuned } from "./model.ts";
+import type { Watch } from "./instance.ts";
+import { type Finding, type Found, type Problem, Refused, Superseded } from "./model.ts";
 
 const dialog = byId<HTMLDialogElement>("dialog");
 
@@ -72,18 +73,41 @@ function textOrFile(label: string, accept: string): { area: HTMLTextAreaElement;
   return { area, file };
 }
 
-/** Asks for manifests. `use` returns an error to show, if any. */
-export function askManifests(use: (text: string, load: string[]) => Promise<string | undefined>): void {
+/** What the dialog for manifests needs from the page. */
+export interface ManifestEvents {
+  make(text: string, load: string[]): Promise<void>;
+  check(text: string, load: string[]): Promise<Finding[]>;
+}
+
+/** Asks for manifests. */
+export function askManifests(events: ManifestEvents): void {
   const { area, file } = textOrFile("Manifests", ".yaml,.yml,.json");
   const load = make("input", { placeholder: "cpu=total:steps(0s:500m,5m:4)", size: 40 });
   const error = make("p", { className: "bad-text" });
   error.setAttribute("role", "alert");
-  const accept = async (): Promise<void> => {
-    const loads = load.value.trim() === "" ? [] : [load.value.trim()];
-    const problem = await use(area.value, loads);
-    error.textContent = problem ?? "";
-    if (problem === undefined) close();
+  const findings = make("div", {});
+  findings.setAttribute("role", "status");
+  const attempt = async (action: (text: string, load: string[]) => Promise<void>): Promise<void> => {
+    findings.replaceChildren();
+    error.textContent = "";
+    try {
+      await action(area.value, load.value.trim() === "" ? [] : [load.value.trim()]);
+    } catch (problem) {
+      if (!(problem instanceof Refused)) throw problem;
+      error.textContent = problem.problems.map((it) => `${titleOf(it)}${it.hint ? `\nHint: ${it.hint}` : ""}`).join("\n");
+    }
   };
+  const accept = (): Promise<void> => attempt(async (text, load) => {
+    await events.make(text, load);
+    close();
+  });
+  const check = (): Promise<void> => attempt(async (text, load) => {
+    const found = await events.check(text, load);
+    const items = found.map((it) => ({
+      title: titleOf(it), link: it.link, about: `${it.level}: ${it.rule}`, lines: [...(it.hint ? [`Hint: ${it.hint}`] : []), it.reason],
+    }));
+    findings.append(...listOf({ items, paragraphs: items.length > 0 ? [] : ["There are no findings."] }));
+  });
   open(
     "Scenario from manifests",
     make("p", {}, "Paste an HPA and its target, for example from kubectl get hpa,deployment -o yaml."),
@@ -94,62 +118,107 @@ export function askManifests(use: (text: string, load: string[]) => Promise<stri
       file,
       make("label", {}, "Load", load),
       button("Make a scenario", () => void accept()),
+      button("Check the manifests", () => void check()),
     ),
-    make("p", { className: "hint" }, "Without a load, the scenario gets an example, which you can change in the load chart."),
+    make("p", { className: "hint" }, "Without a load, the scenario gets an example, which you can change in the load chart. The check looks for settings without the intended effect."),
     error,
+    findings,
   );
   area.focus();
 }
 
-/** What the search for better settings needs from the page. */
-export interface TuneEvents {
-  search(objective: string): Promise<Tuned>;
-  /** Puts the best setting into the scenario. */
-  apply(tuned: Tuned): void;
+/** `Line 3: unknown field`. */
+const titleOf = ({ line, what }: Problem): string => `${line > 0 ? `Line ${line}: ` : ""}${what}`;
+
+/** A search that runs in the background. */
+export interface Search<T extends Found> {
+  title: string;
+  about: string;
+  hint: string;
+  /** The fields that say what to search for, each with its label. */
+  fields: [label: string, field: HTMLInputElement | HTMLSelectElement][];
+  /** What the progress counts. */
+  unit: string;
+  run(watch: Watch): Promise<T>;
+  /** Ends the search: `run` is rejected. */
   cancel(): void;
+  /** Opens the scenario of an item. */
+  open?: { title: string; action(scenario: string): void };
+  /** Uses the result. Returns undefined if there is nothing to use. */
+  use?: { title: string; action(found: T): (() => void) | undefined };
 }
 
-/** Asks for an objective, and shows the settings that the search finds. */
-export function findSettings({ search, apply, cancel }: TuneEvents): void {
-  const objective = make("input", { value: "missing<=+0,above<=+0", size: 36, spellcheck: false });
+/** Asks what to search for, and shows the progress and the result. */
+export function showSearch<T extends Found>({ title, about, hint, fields, unit, run, cancel, open: item, use }: Search<T>): void {
   const status = make("p", {});
   status.setAttribute("role", "status");
-  const found = make("div", {});
-  const use = button("Use the best setting", () => undefined);
-  use.hidden = true;
-  const start = button("Search", () => void run());
-  const run = async (): Promise<void> => {
-    status.className = "hint";
-    status.textContent = "Searching…";
+  const bar = make("progress", { max: 1 });
+  bar.setAttribute("aria-label", "Progress");
+  const count = make("span", { className: "hint" });
+  const running = make("div", { className: "actions", hidden: true }, bar, count, button("Cancel", cancel));
+  const results = make("div", {});
+  const useButton = button(use?.title ?? "", () => undefined);
+  useButton.hidden = true;
+  const start = button("Search", () => void search());
+  const say = (text: string, className: string): void => {
+    status.textContent = text;
+    status.className = className;
+  };
+  const watch: Watch = (done, most) => {
+    bar.value = Math.min(1, done / most);
+    count.textContent = `${done.toLocaleString("en")} of at most ${most.toLocaleString("en")} ${unit}`;
+  };
+  const search = async (): Promise<void> => {
+    say("Searching…", "hint");
+    bar.removeAttribute("value");
+    count.textContent = "";
     start.disabled = true;
-    use.hidden = true;
-    found.replaceChildren();
+    running.hidden = false;
+    useButton.hidden = true;
+    results.replaceChildren();
     try {
-      const tuned = await search(objective.value);
-      status.textContent = "";
-      found.innerHTML = tuned.body;
-      const best = tuned.settings.find(({ name }) => name === "best");
-      use.hidden = best === undefined || best.about === "";
-      use.onclick = () => {
+      const found = await run(watch);
+      say("", "hint");
+      results.innerHTML = found.body ?? "";
+      results.append(...listOf(found, item));
+      const action = use?.action(found);
+      useButton.hidden = action === undefined;
+      useButton.onclick = () => {
         close();
-        apply(tuned);
+        action?.();
       };
     } catch (error) {
-      status.className = "bad-text";
-      status.textContent = error instanceof Error ? error.message : String(error);
+      const isCanceled = error instanceof Superseded;
+      if (isCanceled) say("The search was canceled.", "hint");
+      else say(error instanceof Error ? error.message : String(error), "bad-text");
     }
     start.disabled = false;
+    running.hidden = true;
   };
   dialog.addEventListener("close", cancel, { once: true });
-  open(
-    "Find better settings",
-    make("p", {}, "The search varies the targets, the limits and the behavior of the HPA, and predicts each setting under the load of the scenario. It looks for the setting with the fewest pod-hours that meets the objective."),
-    make("div", { className: "actions" }, make("label", {}, "Objective", objective), start, use),
-    make("p", { className: "hint" }, "Bounds, separated by commas: missing<=0.1, above<=5m, peak<=20, changes<=10; <=+0 means: not more than with the current setting."),
-    status,
-    found,
-  );
-  objective.focus();
+  const labels = fields.map(([label, field]) => make("label", {}, label, field));
+  const actions = make("div", { className: "actions" }, ...labels, start, useButton);
+  open(title, make("p", {}, about), actions, make("p", { className: "hint" }, hint), running, status, results);
+  (fields[0]?.[1] ?? start).focus();
+}
+
+/** The paragraphs and items of a result. An item with a scenario has a button that opens it. */
+function listOf({ paragraphs = [], items = [] }: Found, open?: Search<Found>["open"]): Node[] {
+  let heading = "";
+  const list = items.flatMap(({ title, link, about, lines, scenario }): Node[] => {
+    const name = link === "" ? title : make("a", { href: link, rel: "noreferrer", target: "_blank" }, title);
+    const action = (): void => {
+      close();
+      open?.action(scenario ?? "");
+    };
+    const buttons = open && scenario !== undefined ? [button(open.title, action)] : [];
+    const texts = lines.map((line) => make("p", {}, line));
+    const item = make("div", { className: "item" }, make("b", {}, name), ...texts, ...buttons);
+    if (about === heading) return [item];
+    heading = about;
+    return [make("h3", {}, about), item];
+  });
+  return [...paragraphs.map((text) => make("p", {}, text)), ...list];
 }
 
 export interface CsvLoad {

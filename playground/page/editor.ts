@@ -12,7 +12,7 @@ import {
 import { Decoration, type DecorationSet, EditorView, hoverTooltip, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
-import type { Problem } from "./model.ts";
+import type { Finding, Problem } from "./model.ts";
 import type { SchemaOfScenarios } from "./schema.ts";
 import type { Change } from "./values.ts";
 
@@ -222,8 +222,8 @@ export class Editor {
     this.view.focus();
   }
 
-  /** Marks the problems of the scenario itself. */
-  mark(problems: Problem[]): void {
+  /** Marks the problems and findings of the scenario itself. */
+  mark(problems: (Problem | Finding)[]): void {
     const { doc } = this.view.state;
     const own = problems.filter((problem) => !problem.file && problem.line > 0);
     const diagnostics = own.map((problem): Diagnostic => {
@@ -231,7 +231,8 @@ export class Editor {
       const word = /^[\w/.%-]+/.exec(doc.sliceString(from, doc.lineAt(from).to))?.[0] ?? "";
       const to = Math.min(from + Math.max(word.length, 1), doc.length);
       const hint = problem.hint ? `\nHint: ${problem.hint}` : "";
-      return { from, to, severity: "error", message: `${problem.what}${hint}` };
+      const level = "level" in problem ? problem.level : "error";
+      return { from, to, severity: level === "note" ? "info" : level, message: `${problem.what}${hint}` };
     });
     diagnostics.sort((one, other) => one.from - other.from);
     this.view.dispatch(setDiagnostics(this.view.state, diagnostics));

@@ -1,4 +1,8 @@
-// An instance of the WebAssembly module. It has no imports: a request goes in, an answer comes out.
+// An instance of the WebAssembly module. A request goes in, an answer comes out; its only import is called with
+// the progress of a search.
+
+/** Takes the progress of a search: how much of the largest amount is done. */
+export type Watch = (done: number, most: number) => void;
 
 interface Exports {
   memory: WebAssembly.Memory;
@@ -12,8 +16,8 @@ interface Exports {
 export class Instance {
   private constructor(private readonly exports: Exports) {}
 
-  static async create(module: BufferSource): Promise<Instance> {
-    const { instance } = await WebAssembly.instantiate(module, {});
+  static async create(module: BufferSource, progress: Watch = () => undefined): Promise<Instance> {
+    const { instance } = await WebAssembly.instantiate(module, { page: { progress } });
     const exports = instance.exports as unknown as Exports;
     exports.initialize();
     return new Instance(exports);

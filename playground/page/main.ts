@@ -9,7 +9,10 @@ import { Form } from "./form.ts";
 import { Library, resolve, TEMPLATE } from "./library.ts";
 import { Load } from "./load.ts";
 import { Releases } from "./releases.ts";
-import { type Comparison, Failed, Model, type About, type Kind, type Prediction, type Problem, Refused, type Subject, Superseded } from "./model.ts";
+import {
+  type About, type Comparison, Failed, type Finding, type Found, type Kind, Model, type Prediction, type Problem, Refused, type Subject,
+  Superseded, type Tuned,
+} from "./model.ts";
 import { Results } from "./results.ts";
 import { type Path, type Schema, SchemaOfScenarios } from "./schema.ts";
 import { SETTINGS } from "./settings.ts";
@@ -22,12 +25,18 @@ const STORED = "kube-lockstep-playground";
 /** The largest number of settings that a search predicts. */
 const MOST_SETTINGS = 300;
 
+/** The number of ticks that a search for differences predicts, which takes some seconds. */
+const TICKS = 300_000;
+
+/** The largest number of states of a search: each needs about 4 kB of memory. */
+const MOST_STATES = 100_000;
+
 /** The name of a scenario that is from nowhere else. */
 const UNNAMED = "scenario.yaml";
 
 class Page {
   private readonly model: Model;
-  /** The model that searches for settings. */
+  /** The model of searches. */
   private readonly searching: Model;
   private readonly library: Library;
   private readonly editor: Editor;
@@ -115,6 +124,8 @@ class Page {
     on("manifests", () => this.askManifests());
     on("share", () => this.share());
     on("tune", () => this.findSettings());
+    on("upgrade", () => this.findChanges());
+    on("check", () => this.findCounterexample());
     on("copy-hpa", () => this.copyHpa());
     on("download", () => this.download());
     on("csv", async () => {
@@ -204,7 +215,8 @@ class Page {
       // The worker runs meanwhile.
       this.form.show(text, kinds.includes("hpa"));
       const [prediction, comparison] = await Promise.all(requests);
-      this.showProblems([]);
+      this.showProblems([], prediction.findings);
+      byId("check").hidden = prediction.hasSearch !== true;
       this.form.offer(prediction.settings);
       // The text can have changed meanwhile.
       this.load.show(prediction.loads, prediction.seconds, this.editor.text);
@@ -226,6 +238,7 @@ class Page {
     // With an HPA, the scenario names the release of the VPA.
     this.releases.kind = kinds[0] ?? "hpa";
     byId("copy-hpa").textContent = `Copy ${namesOf(kinds)}`;
+    byId("upgrade").hidden = this.releases.kind !== "hpa";
   }
 
   private showUpdateTime(since: number | undefined): void {
@@ -238,19 +251,25 @@ class Page {
     document.documentElement.dataset["took"] = String(took);
   }
 
-  private showProblems(problems: Problem[]): void {
-    this.editor.mark(problems);
+  private showProblems(problems: Problem[], findings: Finding[] = []): void {
+    this.editor.mark([...problems, ...findings]);
     this.form.mark(problems);
     this.load.mark(problems, this.editor.text);
-    const items = problems.map(({ file, line, column, what, hint }) => {
+    const item = ({ file, line, column, what, hint }: Problem, className = "", ...more: Node[]): HTMLElement => {
       const place = file ? `${file}, line ${line}` : `Line ${line}`;
       const go = button(place, () => this.editor.go(line, column));
       const isHere = line > 0 && !file;
       const start: (Node | string)[] = isHere ? [go] : file && line > 0 ? [make("b", {}, `${place}: `)] : [];
       const hints = hint ? [make("span", { className: "hint" }, `Hint: ${hint}`)] : [];
-      return make("li", {}, ...start, what, ...hints);
+      return make("li", { className }, ...start, what, ...hints, ...more);
+    };
+    const items = problems.map((problem) => item(problem));
+    const found = findings.map((finding) => {
+      const { level, rule, reason, link } = finding;
+      const more = make("a", { href: link, rel: "noreferrer", target: "_blank" }, rule);
+      return item(finding, `finding ${level}`, make("span", { className: "hint" }, `${level}: `, more, `. ${reason}`));
     });
-    const list: Node[] = items.length > 0 ? [make("ul", {}, ...items)] : [];
+    const list: Node[] = items.length + found.length > 0 ? [make("ul", {}, ...items, ...found)] : [];
     const { text } = this.editor;
     const isManifest = /^kind: *(Horizontal|Vertical)PodAutoscaler\b/m.test(text) && !/^kind: *Scenario\b/m.test(text);
     if (items.length > 0 && isManifest) {
@@ -348,16 +367,9 @@ class Page {
   }
 
   private askManifests(): void {
-    dialogs.askManifests(async (text, load) => {
-      try {
-        await this.draft(text, load);
-        return undefined;
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error;
-        const line = ({ line, what, hint }: Problem): string =>
-          `${line > 0 ? `Line ${line}: ` : ""}${what}${hint ? `\nHint: ${hint}` : ""}`;
-        return error.problems.map(line).join("\n");
-      }
+    dialogs.askManifests({
+      make: (text, load) => this.draft(text, load),
+      check: async (text, load) => (await this.model.lint(text, load, this.work.release)).findings,
     });
   }
 
@@ -396,18 +408,71 @@ class Page {
   }
 
   /** Searches in a separate worker, so that predictions do not wait for it. */
+  private search<T extends Found>(search: Omit<dialogs.Search<T>, "cancel">): void {
+    dialogs.showSearch({ ...search, cancel: () => this.searching.cancel() });
+  }
+
   private findSettings(): void {
-    dialogs.findSettings({
-      search: (objective) => this.searching.tune(this.subject, objective, MOST_SETTINGS),
-      cancel: () => this.searching.cancel(),
-      apply: ({ patches }) => {
-        for (const { hpa, patch, manifest } of patches) {
-          const names = Object.keys(patch.spec ?? {});
-          const fields = Object.fromEntries(names.map((name) => [name, manifest.spec[name]]));
-          this.edit((text) => replaceInSpec(text, hpa, fields));
-        }
+    const objective = make("input", { value: "missing<=+0,above<=+0", size: 36, spellcheck: false });
+    this.search<Tuned>({
+      title: "Find better settings",
+      about: "The search varies the targets, the limits and the behavior of the HPA, and predicts each setting under the load of the scenario. It looks for the setting with the fewest pod-hours that meets the objective.",
+      hint: "Bounds, separated by commas: missing<=0.1, above<=5m, peak<=20, changes<=10; <=+0 means: not more than with the current setting.",
+      fields: [["Objective", objective]],
+      unit: "settings",
+      run: (watch) => this.searching.tune(this.subject, objective.value, MOST_SETTINGS, watch),
+      use: {
+        title: "Use the best setting",
+        action: ({ settings, patches }) => {
+          const best = settings.find(({ name }) => name === "best");
+          return best === undefined || best.about === "" ? undefined : () => this.applySettings(patches);
+        },
       },
     });
+  }
+
+  private applySettings(patches: Tuned["patches"]): void {
+    for (const { hpa, patch, manifest } of patches) {
+      const names = Object.keys(patch.spec ?? {});
+      const fields = Object.fromEntries(names.map((name) => [name, manifest.spec[name]]));
+      this.edit((text) => replaceInSpec(text, hpa, fields));
+    }
+  }
+
+  /** Searches for the differences between two releases. */
+  private findChanges(): void {
+    const [from, to] = this.releases.selects();
+    this.search({
+      title: "What changes in another release",
+      about: "The search predicts the HPA on both releases, and after each change between them: on the load of the scenario, and on generated loads and events. It shows each change that has an effect, with the simplest load that was found.",
+      hint: `It predicts ${TICKS.toLocaleString("en")} ticks on generated loads; kube-lockstep upgrade can search longer.`,
+      fields: [["From", from], ["to", to]],
+      unit: "ticks",
+      run: (watch) => this.searching.upgrade({ ...this.subject, release: from.value }, to.value, TICKS, watch),
+      open: {
+        title: "Open the example",
+        action: (scenario) => this.openBeside(scenario, "example.yaml", { release: to.value, other: from.value }),
+      },
+    });
+  }
+
+  /** Searches for choices with which an expectation is not met. */
+  private findCounterexample(): void {
+    this.search({
+      title: "Check all choices",
+      about: "The search predicts the scenario with all choices that its field search leaves open, and finds the shortest run in which an expectation is not met, or shows that there is none.",
+      hint: `It tries at most ${MOST_STATES.toLocaleString("en")} states; kube-lockstep check can try more.`,
+      fields: [],
+      unit: "states",
+      run: (watch) => this.searching.check(this.subject, MOST_STATES, watch),
+      open: { title: "Open the counterexample", action: (scenario) => this.openBeside(scenario, "counterexample.yaml") },
+    });
+  }
+
+  /** Opens a scenario that refers to the same files. */
+  private openBeside(text: string, name: string, releases: Partial<Work> = {}): void {
+    const { path, files } = this.editor.place;
+    this.work = { ...this.work, text, path: folderOf(path) + name, files, ...releases };
   }
 
   private async share(): Promise<void> {

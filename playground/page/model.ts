@@ -1,6 +1,7 @@
 // The model: requests to the worker, one after another.
 
 import source from "made:worker";
+import type { Watch } from "./instance.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
 
 /** A scenario on a release. */
@@ -23,6 +24,15 @@ export interface Problem {
   column: number;
   what: string;
   hint?: string;
+}
+
+/** A finding of `kube-lockstep lint`. */
+export interface Finding extends Problem {
+  level: "note" | "warning" | "error";
+  /** The rule and the evidence: `missing-request, derived`. */
+  rule: string;
+  reason: string;
+  link: string;
 }
 
 /** The value of a metric over time. */
@@ -120,6 +130,29 @@ export interface Prediction {
   loads: Curve[];
   seconds: number;
   supported: boolean;
+  /** Whether an HPA's scenario leaves something open for a search. */
+  hasSearch?: boolean;
+  findings?: Finding[];
+}
+
+/** An item of a result: a change, or a counterexample. */
+export interface Item {
+  title: string;
+  /** Empty: there is none. */
+  link: string;
+  /** The kind, as a heading; empty without one. */
+  about: string;
+  lines: string[];
+  /** A scenario that shows it. */
+  scenario?: string;
+}
+
+/** The result of a search. */
+export interface Found {
+  /** A chart as HTML. */
+  body?: string;
+  paragraphs?: string[];
+  items?: Item[];
 }
 
 export interface Comparison {
@@ -140,9 +173,7 @@ export interface TunedSetting {
 }
 
 /** The result of the search for better settings. */
-export interface Tuned {
-  /** The chart as HTML. */
-  body: string;
+export interface Tuned extends Found {
   /** Whether the best setting meets the objective. */
   isMet: boolean;
   settings: TunedSetting[];
@@ -182,6 +213,7 @@ export class Failed extends Error {}
 interface Job {
   kind: string;
   request: string;
+  watch: Watch | undefined;
   resolve(answer: string): void;
   reject(error: Error): void;
 }
@@ -222,8 +254,18 @@ export class Model {
   }
 
   /** Replaces an earlier search that is still waiting or has run for longer than `PATIENCE_MS`. */
-  tune(subject: Subject, objective: string, settings: number): Promise<Tuned> {
-    return this.latest("tune", { method: "tune", ...subject, objective, settings });
+  tune(subject: Subject, objective: string, settings: number, watch: Watch): Promise<Tuned> {
+    return this.latest("tune", { method: "tune", ...subject, objective, settings }, watch);
+  }
+
+  /** The differences between two releases, of which `subject` has one. */
+  upgrade(subject: Subject, other: string, ticks: number, watch: Watch): Promise<Found> {
+    return this.latest("upgrade", { method: "upgrade", ...subject, with: other, ticks }, watch);
+  }
+
+  /** The choices with which an expectation is not met. */
+  check(subject: Subject, states: number, watch: Watch): Promise<Found> {
+    return this.latest("check", { method: "check", ...subject, states }, watch);
   }
 
   /** Stops all requests, running and waiting. Their promises are rejected with `Superseded`. */
@@ -238,8 +280,12 @@ export class Model {
     return this.ask("draft", { method: "draft", manifests, load });
   }
 
+  lint(manifests: string, load: string[], release: string): Promise<{ findings: Finding[] }> {
+    return this.ask("lint", { method: "lint", manifests, load, release });
+  }
+
   /** Replaces an earlier request of the same kind. */
-  private latest<T>(kind: string, request: object): Promise<T> {
+  private latest<T>(kind: string, request: object, watch?: Watch): Promise<T> {
     const replaced = this.waiting.filter((job) => job.kind === kind);
     this.waiting = this.waiting.filter((job) => job.kind !== kind);
     for (const job of replaced) job.reject(new Superseded());
@@ -248,12 +294,12 @@ export class Model {
       this.running?.reject(new Superseded());
       this.stop();
     }
-    return this.ask(kind, request);
+    return this.ask(kind, request, watch);
   }
 
-  private async ask<T>(kind: string, request: object): Promise<T> {
+  private async ask<T>(kind: string, request: object, watch?: Watch): Promise<T> {
     const text = await new Promise<string>((resolve, reject) => {
-      this.waiting.push({ kind, request: JSON.stringify(request), resolve, reject });
+      this.waiting.push({ kind, request: JSON.stringify(request), watch, resolve, reject });
       this.next();
     });
     const answer = JSON.parse(text) as T & { problems?: Problem[] };
@@ -273,8 +319,12 @@ export class Model {
     URL.revokeObjectURL(url);
     worker.addEventListener("message", (event: MessageEvent<FromWorker>) => {
       const job = this.running;
+      const { answer, error, progress } = event.data;
+      if (progress) {
+        job?.watch?.(...progress);
+        return;
+      }
       this.running = undefined;
-      const { answer, error } = event.data;
       if (answer !== undefined) job?.resolve(answer);
       else job?.reject(new Failed(error));
       this.next();

@@ -1,6 +1,6 @@
 // The selects of the releases: of Kubernetes for scenarios of HPAs, of the VPA for those of VPAs.
 
-import { byId, option } from "./dom.ts";
+import { byId, make, option } from "./dom.ts";
 import type { About, Kind } from "./model.ts";
 import type { Work } from "./share.ts";
 
@@ -74,6 +74,21 @@ export class Releases {
     const known = this.newestFirst[kind];
     if (known.includes(release)) this.pairs[kind].release = release;
     this.pairs[kind].other = known.includes(other) ? other : "";
+  }
+
+  /** Selects of two releases of Kubernetes: the compared ones, or the chosen one and the newest. */
+  selects(): [from: HTMLSelectElement, to: HTMLSelectElement] {
+    const releases = this.newestFirst.hpa;
+    const { release, other } = this.pairs.hpa;
+    // The newest one comes first.
+    const indices = [release, other === "" ? releases[0] ?? "" : other].map((it) => releases.indexOf(it));
+    const [to = 0, from = 0] = indices.sort((one, two) => one - two);
+    const select = (index: number): HTMLSelectElement => {
+      const made = make("select", {}, ...releases.map((release) => option(release)));
+      made.selectedIndex = index;
+      return made;
+    };
+    return [select(from === to ? Math.min(to + 1, releases.length - 1) : from), select(to)];
   }
 
   private select(): void {

@@ -7,6 +7,14 @@
 
 use std::sync::Mutex;
 
+use crate::Progress;
+
+#[link(wasm_import_module = "page")]
+unsafe extern "C" {
+    /// Shows the progress of a search.
+    safe fn progress(done: f64, most: f64);
+}
+
 /// The text of the last panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
@@ -55,7 +63,8 @@ unsafe extern "C" fn answer(request: *mut u8, length: usize) -> *mut u8 {
     let slice = std::ptr::slice_from_raw_parts_mut(request, length);
     // SAFETY: `allocate` returned a boxed slice of this length.
     let bytes = unsafe { Box::from_raw(slice) };
-    leak(&crate::answer(&String::from_utf8_lossy(&bytes)))
+    let watch = |Progress { done, most }| progress(done as f64, most as f64);
+    leak(&crate::answer(&String::from_utf8_lossy(&bytes), &watch))
 }
 
 /// The text of the panic that ended the last call.

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::Refused;
 
+/// The name of pasted manifests.
+pub(crate) const MANIFESTS: &str = "the manifests";
+
 /// The files beside a scenario.
 pub(crate) struct Files<'a> {
     /// The folder of the scenario, with a slash at its end unless it is empty.
@@ -37,21 +40,30 @@ impl<'a> Files<'a> {
     }
 }
 
+/// Loads in the short form of the command line.
+pub(crate) fn loads(texts: &[String]) -> Result<Vec<Load>, Refused> {
+    texts.iter().map(|load| load.parse().map_err(|why: String| Refused::new(why))).collect()
+}
+
+/// Manifests as a file.
+pub(crate) fn file(manifests: &str) -> ManifestFile {
+    ManifestFile { name: MANIFESTS.to_owned(), text: manifests.to_owned(), lenient: false }
+}
+
+impl From<DraftError> for Refused {
+    fn from(error: DraftError) -> Refused {
+        match error {
+            DraftError::Invalid(error) => Refused::from(error),
+            DraftError::Options(problem) => Refused::new(problem.in_one_line("; ")),
+        }
+    }
+}
+
 /// A scenario from manifests, with examples in place of values that they leave open.
 pub(crate) fn draft(manifests: &str, load: &[String]) -> Result<Value, Refused> {
-    let loads = load.iter().map(|load| load.parse::<Load>());
-    let loads = loads.collect::<Result<Vec<Load>, String>>().map_err(Refused::new)?;
-    let options = DraftOptions { loads, examples: true, ..DraftOptions::default() };
-    let file = ManifestFile {
-        name: "the manifests".to_owned(),
-        text: manifests.to_owned(),
-        lenient: false,
-    };
+    let options = DraftOptions { loads: loads(load)?, examples: true, ..DraftOptions::default() };
     let no_files = |_: &str| Err("recorded loads are added as files of the playground".into());
-    let drafts = write(&[file], &options, &no_files).map_err(|error| match error {
-        DraftError::Invalid(error) => Refused::from(error),
-        DraftError::Options(problem) => Refused::new(problem.in_one_line("; ")),
-    })?;
+    let drafts = write(&[file(manifests)], &options, &no_files)?;
     let Some(first) = drafts.list.first() else {
         return Err(Refused::new("the manifests contain no autoscaler"));
     };

@@ -5,8 +5,10 @@
 
 #[cfg(target_arch = "wasm32")]
 mod abi;
+mod check;
 mod compare;
 mod files;
+mod lint;
 mod load;
 mod predict;
 mod proposals;
@@ -14,6 +16,7 @@ mod recommender;
 mod request;
 mod settings;
 mod tune;
+mod upgrade;
 
 use std::sync::Arc;
 
@@ -25,6 +28,7 @@ use self::predict::Predicted;
 use self::request::{Request, Subject};
 use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_lockstep_predict::Scenario;
+use kube_lockstep_report::overview::OverviewItem;
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario::{AnyScenario, Diagnostic, Error, Place};
@@ -60,46 +64,76 @@ impl Refused {
     }
 }
 
+impl From<Diagnostic> for ProblemOf {
+    fn from(it: Diagnostic) -> ProblemOf {
+        let hint = it.hint_text();
+        let (file, line, column) = match it.place.map(|place| *place) {
+            Some(Place { file, line, column }) => (file, line, column),
+            None => (None, 0, 0),
+        };
+        ProblemOf { file, line, column, what: it.what, hint }
+    }
+}
+
 impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
-        let problem = |it: Diagnostic| {
-            let hint = it.hint_text();
-            let (file, line, column) = match it.place.map(|place| *place) {
-                Some(Place { file, line, column }) => (file, line, column),
-                None => (None, 0, 0),
-            };
-            ProblemOf { file, line, column, what: it.what, hint }
-        };
-        Refused { problems: error.problems.into_iter().map(problem).collect() }
+        Refused { problems: error.problems.into_iter().map(ProblemOf::from).collect() }
     }
+}
+
+/// The progress of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// How much of it is done.
+    pub done: u64,
+    /// The largest amount.
+    pub most: u64,
+}
+
+/// Is called with the progress of a search, very often.
+pub type Watch<'w> = &'w (dyn Fn(Progress) + Sync);
+
+/// An item of the result of a search.
+#[derive(Debug, Serialize)]
+struct Item {
+    #[serde(flatten)]
+    item: OverviewItem,
+    /// A scenario that shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scenario: Option<String>,
 }
 
 /// Answers a request, both as JSON. An answer without a result is an object with the list
 /// `problems`.
 #[must_use]
-pub fn answer(request: &str) -> String {
+pub fn answer(request: &str, watch: Watch<'_>) -> String {
     let answer = serde_json::from_str::<Request>(request)
         .map_err(|error| Refused::new(format!("invalid request: {error}")))
-        .and_then(|request| respond(&request));
+        .and_then(|request| respond(&request, watch));
     match answer {
         Ok(answer) => answer.to_string(),
         Err(refused) => json!(refused).to_string(),
     }
 }
 
-fn respond(request: &Request) -> Result<Value, Refused> {
+fn respond(request: &Request, watch: Watch<'_>) -> Result<Value, Refused> {
     let subject = match request {
         Request::About => return Ok(about()),
         Request::Draft { manifests, load } => return files::draft(manifests, load),
+        Request::Lint { manifests, load, release } => {
+            return lint::of_manifests(manifests, load, self::release(release)?);
+        }
         Request::Predict(subject)
         | Request::Explain { subject, .. }
         | Request::Csv(subject)
         | Request::Trace(subject)
         | Request::Tune { subject, .. }
+        | Request::Check { subject, .. }
+        | Request::Upgrade { subject, .. }
         | Request::Compare { subject, .. } => subject,
     };
     match parse(subject)? {
-        AnyScenario::Hpa(scenario) => answer_for_hpa(request, subject, Arc::new(*scenario)),
+        AnyScenario::Hpa(scenario) => answer_for_hpa(request, subject, Arc::new(*scenario), watch),
         AnyScenario::Vpa(scenario) => recommender::respond(request, subject, &scenario),
     }
 }
@@ -109,20 +143,29 @@ fn answer_for_hpa(
     request: &Request,
     subject: &Subject,
     scenario: Arc<Scenario>,
+    watch: Watch<'_>,
 ) -> Result<Value, Refused> {
     let release = release(&subject.release)?;
-    if let Request::Compare { with, .. } = request {
-        return compare::comparison(&scenario, release, self::release(with)?);
-    }
-    if let Request::Tune { search, .. } = request {
-        return tune::tuned(&scenario, release, search);
+    match request {
+        Request::Compare { with, .. } => {
+            return compare::comparison(&scenario, release, self::release(with)?);
+        }
+        Request::Tune { search, .. } => return tune::tuned(&scenario, release, search, watch),
+        Request::Check { states, .. } => {
+            return check::checked(&scenario, release, *states, watch);
+        }
+        Request::Upgrade { with, ticks, .. } => {
+            let releases = [release, self::release(with)?];
+            return upgrade::searched(&scenario, subject, releases, *ticks, watch);
+        }
+        _ => {}
     }
     let predicted = Predicted::new(scenario, release);
     match request {
         Request::Explain { tick, .. } => predicted.explanation(*tick),
         Request::Csv(_) => Ok(predicted.csv()),
         Request::Trace(_) => predicted.trace(),
-        _ => predicted.answer(),
+        _ => predicted.answer(&subject.text),
     }
 }
 
@@ -165,7 +208,7 @@ mod tests {
     use super::*;
 
     fn ask(request: &Value) -> Value {
-        serde_json::from_str(&answer(&request.to_string())).expect("JSON")
+        serde_json::from_str(&answer(&request.to_string(), &|_| {})).expect("JSON")
     }
 
     const TEMPLATE: &str = include_str!("../../src/cli/init/template.yaml");

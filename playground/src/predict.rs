@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::proposals::proposals;
 use crate::settings::Settings;
-use crate::{Refused, load};
+use crate::{Refused, lint, load};
 
 /// The width of texts, in columns.
 pub(crate) const COLUMNS: usize = 92;
@@ -37,9 +37,9 @@ impl Predicted {
         report::prediction::Predicted::hpa(&self.scenario, run, unmet)
     }
 
-    /// The charts, the ticks and the loads of a scenario. `lines` is the output of
+    /// The charts, the ticks and the loads of a scenario with this text. `lines` is the output of
     /// `kube-lockstep predict --format json`.
-    pub(crate) fn answer(&self) -> Result<Value, Refused> {
+    pub(crate) fn answer(&self, text: &str) -> Result<Value, Refused> {
         let Predicted { scenario, release, prediction } = self;
         let Prediction { run, unmet, .. } = prediction;
         let predicted = self.predicted();
@@ -64,6 +64,8 @@ impl Predicted {
             "loads": load::curves(&scenario.metrics, scenario.until),
             "seconds": scenario.until.since_start().as_secs_f64(),
             "supported": prediction.is_supported(),
+            "hasSearch": scenario.search.is_some(),
+            "findings": lint::of_scenario(scenario, text, *release).unwrap_or_default(),
         }))
     }
 

@@ -35,6 +35,10 @@ pub(crate) fn respond(
         Request::Tune { .. } => {
             Err(Refused::new("only settings of HPAs can be searched, not settings of VPAs"))
         }
+        Request::Check { .. } => Err(Refused::new("a search supports no VPAs")),
+        Request::Upgrade { .. } => {
+            Err(Refused::new("only HPAs are searched for differences between releases, not VPAs"))
+        }
         Request::Csv(_) => {
             let run = predicted_recommender_run(scenario, release);
             Ok(json!({ "text": Predicted::vpa(scenario, &run, release).csv(Rows::All) }))

@@ -46,6 +46,33 @@ pub(crate) enum Request {
         #[serde(flatten)]
         search: Search,
     },
+    /// The search for choices with which an expectation is not met.
+    Check {
+        /// The scenario.
+        #[serde(flatten)]
+        subject: Subject,
+        /// The largest number of states.
+        states: usize,
+    },
+    /// The search for the differences between two releases.
+    Upgrade {
+        /// The scenario, and one of the releases.
+        #[serde(flatten)]
+        subject: Subject,
+        /// The other release.
+        with: String,
+        /// The number of ticks to predict on generated loads.
+        ticks: u64,
+    },
+    /// The findings in manifests.
+    Lint {
+        /// The manifests: any number of documents.
+        manifests: String,
+        /// Loads in the short form of the command line.
+        load: Vec<String>,
+        /// The release of Kubernetes.
+        release: String,
+    },
     /// A scenario from manifests.
     Draft {
         /// The manifests: any number of documents.

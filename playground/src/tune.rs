@@ -9,7 +9,7 @@ use kube_lockstep_report::html::front_chart;
 use kube_lockstep_tune::{Setting, Subject, Tune};
 use serde_json::{Value, json};
 
-use crate::Refused;
+use crate::{Progress, Refused, Watch};
 
 /// What to search for.
 #[derive(Debug, serde::Deserialize)]
@@ -26,6 +26,7 @@ pub(crate) fn tuned(
     scenario: &Arc<Scenario>,
     release: Release,
     search: &Search,
+    watch: Watch<'_>,
 ) -> Result<Value, Refused> {
     if scenario.vpa.is_some() {
         let what = "the search in the page supports no VPAs; `kube-lockstep tune` does";
@@ -37,7 +38,11 @@ pub(crate) fn tuned(
         let objective: Bounds = objective.parse().map_err(Refused::new)?;
         tune = tune.objective(objective);
     }
-    let tuned = tune.settings(search.settings).run().map_err(Refused::new)?;
+    let watched = |it: kube_lockstep_tune::Progress| {
+        watch(Progress { done: it.done as u64, most: it.most as u64 });
+        true
+    };
+    let tuned = tune.settings(search.settings).run_watched(&watched).map_err(Refused::new)?;
     let release = release.to_string();
     let subject = Subject { scenario, release: &release };
     let named = |(name, setting): (String, &Setting)| json!({ "name": name, "about": setting.text(), "figures": setting.figures });
@@ -61,7 +66,7 @@ mod tests {
             "method": "tune", "path": "scenario.yaml", "text": text, "release": "1.37",
             "objective": objective, "settings": 60,
         });
-        serde_json::from_str(&crate::answer(&request.to_string())).expect("JSON")
+        serde_json::from_str(&crate::answer(&request.to_string(), &|_| {})).expect("JSON")
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
@@ -133,8 +134,85 @@ test("every invalid fixture has the same errors, which are those of the command"
   }
 });
 
+/** The scenarios with a search. */
+const searches = yamlFiles("fixtures/search");
+
+/** Manifests of a folder as one text. */
+const manifestsOf = (folder, names) => names.map((name) => read(`${folder}/${name}.yaml`)).join("---\n");
+
+/** Manifests with several findings. */
+const SHOP = manifestsOf("examples/shop", ["deployments", "hpas"]);
+
+/** Manifests with a load, for searches of the differences between two releases. */
+const WALKTHROUGH = { folder: "examples/php-apache", load: ["cpu=total:steps(0s:100m,2m:2,15m:100m)"] };
+
+const ask = (request) => JSON.parse(module.answer(JSON.stringify(request)));
+
+/** The request for the differences of those manifests. */
+function upgrade() {
+  const { text } = ask({ method: "draft", manifests: manifestsOf(WALKTHROUGH.folder, ["hpa", "deployment"]), load: WALKTHROUGH.load });
+  return { method: "upgrade", path: "scenario.yaml", text, files: {}, release: "1.22", with: "1.37", ticks: 4000 };
+}
+
+const checks = () => searches.map((path) => ({ method: "check", ...subject(path, "1.37"), states: 5000 }));
+
+test("searches and findings are the same", async (context) => {
+  const requests = [
+    ...checks(),
+    upgrade(),
+    { method: "lint", manifests: SHOP, load: [], release: "1.37" },
+    { method: "tune", ...subject("src/cli/init/template.yaml", "1.37"), objective: "", settings: 30 },
+  ];
+  const bytes = await compare(requests);
+  context.diagnostic(`${requests.length} answers with ${bytes} bytes are equal`);
+});
+
 const command = process.env.KUBE_LOCKSTEP;
 const skip = command ? false : "KUBE_LOCKSTEP does not name the command";
+
+/** The lines of JSON that the command prints. Findings are an exit code, not an error here. */
+async function printed(...arguments_) {
+  const { stdout } = await run(command, [...arguments_, "--format", "json"], { cwd: repository }).catch((error) => error);
+  return stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+}
+
+test("a search for choices has the same result as the command", { skip }, async () => {
+  const outcomes = new Set();
+  for (const request of checks()) {
+    const { checked } = ask(request);
+    const [{ formatVersion, scenario, release, ...expected }] = await printed("check", request.path, "--no-confirm", "--states", "5000");
+    assert.deepEqual([scenario, release], [request.path.slice("fixtures/".length, -".yaml".length), "1.37"]);
+    assert.deepEqual(checked, expected);
+    outcomes.add(checked.outcome);
+  }
+  assert.ok(outcomes.has("counterexample") && outcomes.size > 1, [...outcomes].join());
+});
+
+test("the differences between releases are those of the command", { skip }, async () => {
+  const load = WALKTHROUGH.load.flatMap((load) => ["--load", load]);
+  const { release, with: to, ticks } = upgrade();
+  const releases = ["--from", release, "--to", to, "--ticks", String(ticks)];
+  const expected = await printed("upgrade", "-f", WALKTHROUGH.folder, ...load, ...releases, "--no-confirm");
+  const own = ask(upgrade()).lines.trimEnd().split("\n").map((line) => JSON.parse(line));
+  // The place is that in the scenario.
+  for (const subject of [own[0], expected[0]]) for (const name of ["file", "line"]) delete subject[name];
+  assert.deepEqual(own, expected);
+  assert.ok(own.filter(({ change }) => change?.scenario).length > 2, "there are examples");
+});
+
+test("the findings in manifests are those of the command", { skip }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "playground-"));
+  const path = join(folder, "manifests.yaml");
+  writeFileSync(path, SHOP);
+  const expected = await printed("lint", "-f", path);
+  rmSync(folder, { recursive: true });
+  const { findings } = ask({ method: "lint", manifests: SHOP, load: [], release: "1.37" });
+  const own = findings.map(({ rule, level, what, hint, line, column }) => [rule, level, what, hint, line, column]);
+  const named = (text) => text.replaceAll(path, "the manifests");
+  assert.deepEqual(own, expected.slice(0, -1).map(({ rule, evidence, level, message, hint, line, column }) =>
+    [`${rule}, ${evidence}`, level, named(message), hint, line, column]));
+  assert.ok(own.length > 1, `${own.length} findings`);
+});
 
 test("every fixture has the same lines as the command predicts", { skip }, async (context) => {
   const { releases } = await about();

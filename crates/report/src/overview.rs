@@ -1,7 +1,9 @@
 //! The summary at the top of a page.
 
+use serde::Serialize;
+
 /// A summary: paragraphs, and a list of items.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Overview {
     /// The paragraphs.
     pub paragraphs: Vec<String>,
@@ -10,7 +12,7 @@ pub struct Overview {
 }
 
 /// An item of a summary.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct OverviewItem {
     /// The title, which is a link.
     pub title: String,
