@@ -198,7 +198,6 @@ impl Upgrade {
     /// # Errors
     /// What a scenario can't have: components with different gates, or HPAs that the API server
     /// accepts, or keeps as they are, only because they are stored.
-    #[must_use]
     pub fn sides(&self, scenario: &Arc<Scenario>) -> [Result<Arc<Scenario>, &'static str>; 2] {
         let [oldest, newest] = self.control_planes();
         let side = |release, plane: ControlPlane| {

@@ -201,7 +201,8 @@ impl Upgrade {
         // The most important difference that no change alone explains.
         let mut joint: Option<Difference> = None;
         if has_load {
-            plan.try_scenario(scenario, None, &mut searched).map(|found| searched.add(found));
+            let found = plan.try_scenario(scenario, None, &mut searched);
+            found.into_iter().for_each(|joint| searched.add(joint));
         }
         let loads = Loads::new(scenario);
         let mut index = 0;
