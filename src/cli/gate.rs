@@ -14,7 +14,7 @@ use super::args::{Format, OneRelease};
 use super::exit;
 use super::failure::Failure;
 use super::manifests::{
-    self, AutoscalerArgs, SkipArgs, ValueArgs, check_flags, missing_values, requires_values,
+    self, AutoscalerArgs, SkipArgs, ValueArgs, check_flags, missing_value, requires_values,
     separate,
 };
 use super::measure::{MeasureArgs, metrics};
@@ -41,7 +41,7 @@ before the change, or against --capacity.
 
 Exit codes:
   0    every changed autoscaler keeps the budget, or none is changed
-  1    an autoscaler does not keep the budget, or the release rejects it
+  1    an autoscaler does not keep the budget, no longer scales, or is rejected by the release
   2    an invalid command line or manifest, or a value that the prediction requires is missing
   3    the outcome of an autoscaler is not deterministic, or an output can't be written";
 
@@ -117,8 +117,8 @@ struct Summary<'s> {
 /// An autoscaler that changes.
 struct Planned<'c> {
     change: &'c ChangedDraft,
-    /// Why it is not measured.
-    left_out: Option<String>,
+    /// The result if it can't be measured.
+    unmeasured: Option<GateResult>,
     /// The scenarios to predict. Empty: it is not measured.
     scenarios: Scenarios,
 }
@@ -190,20 +190,24 @@ impl Args {
     fn plan<'c>(&self, changes: &'c [ChangedDraft]) -> Result<Vec<Planned<'c>>, Failure> {
         let (mut planned, mut missing) = (Vec::new(), Vec::new());
         for change in changes {
-            let drafts: Vec<&Draft> =
-                change.comparable_base().into_iter().chain(&change.head).collect();
-            let missing_values_of = drafts.iter().flat_map(|draft| &draft.missing);
-            let lacking: BTreeSet<String> =
-                missing_values_of.map(|it| format!("{} (add {})", it.what, it.flag)).collect();
+            let effect = change.unpredictable_effect();
+            let mut unmeasured = effect.map(|why| GateResult::broken(change, why));
             // Nothing is predicted without a version after the change.
-            let left_out = (!lacking.is_empty() && change.head.is_some())
-                .then(|| Vec::from_iter(lacking).join("; "));
-            if left_out.is_some() && !self.skip.skip_missing {
-                // What the version after the change lacks is enough to name.
-                let draft = drafts.iter().rev().find(|draft| !draft.missing.is_empty());
-                missing.extend(draft.map(|draft| missing_values(draft, "")).into_iter().flatten());
+            if unmeasured.is_none() && change.head.is_some() {
+                let lacking: BTreeSet<String> =
+                    change.missing().map(|(_, missing)| missing.to_string()).collect();
+                let lacking = (!lacking.is_empty()).then(|| Vec::from_iter(lacking).join("; "));
+                unmeasured = lacking.map(|why| GateResult::not_measured(change, why));
+                if !self.skip.skip_missing {
+                    let line = |(draft, missing)| missing_value(draft, missing, "");
+                    let mut lines: Vec<String> = change.missing().map(line).collect();
+                    // Both versions can lack the same value.
+                    let mut known = BTreeSet::new();
+                    lines.retain(|line| known.insert(line.clone()));
+                    missing.extend(lines);
+                }
             }
-            planned.push(Planned { change, left_out, scenarios: Scenarios::default() });
+            planned.push(Planned { change, unmeasured, scenarios: Scenarios::default() });
         }
         if missing.is_empty() {
             return Ok(planned);
@@ -214,7 +218,7 @@ impl Args {
 
     /// Adds the scenarios of those that are measured. They all end at the same time.
     fn add_scenarios(&self, planned: &mut [Planned<'_>]) -> Result<(), Failure> {
-        let measured = || planned.iter().filter(|it| it.left_out.is_none());
+        let measured = || planned.iter().filter(|it| it.unmeasured.is_none());
         let drafts = measured()
             .flat_map(|it| it.change.comparable_base().into_iter().chain(&it.change.head));
         let until = drafts.map(Draft::until).max().unwrap_or_default();
@@ -227,7 +231,7 @@ impl Args {
             Ok(Some(scenario))
         };
         let mut names = BTreeSet::new();
-        for it in planned.iter_mut().filter(|it| it.left_out.is_none()) {
+        for it in planned.iter_mut().filter(|it| it.unmeasured.is_none()) {
             if it.change.head.is_none() {
                 continue;
             }
@@ -246,9 +250,9 @@ impl Args {
         let is_shown = io::stderr().is_terminal() && planned.len() > 1;
         let bar = is_shown.then(|| CountBar::new(planned.len(), "autoscalers"));
         let mut results = Vec::new();
-        for Planned { change, left_out, scenarios } in planned {
-            results.push(match left_out {
-                Some(why) => GateResult::not_measured(change, why.clone()),
+        for Planned { change, unmeasured, scenarios } in planned {
+            results.push(match unmeasured {
+                Some(result) => result.clone(),
                 None => {
                     let gate = Gate {
                         release: self.release.release,

@@ -576,9 +576,16 @@ fn require_all_values(drafts: &[Draft], of: &Autoscalers) -> Result<(), Failure>
 /// The values that a draft lacks, each with the flag that gives it. `setting`: the setting of the
 /// autoscaler, after its name.
 pub(super) fn missing_values(draft: &Draft, setting: &str) -> Vec<String> {
-    let Draft { kind, name, missing, .. } = draft;
-    let line = |it: &Missing| format!("  {kind} {name}{setting}: {}\n    add {}", it.what, it.flag);
-    missing.iter().map(line).collect()
+    draft.missing.iter().map(|missing| missing_value(draft, missing, setting)).collect()
+}
+
+/// A value that a draft lacks, with the flag that gives it.
+pub(super) fn missing_value(
+    Draft { kind, name, .. }: &Draft,
+    Missing { what, flag, .. }: &Missing,
+    setting: &str,
+) -> String {
+    format!("  {kind} {name}{setting}: {what}\n    add {flag}")
 }
 
 /// The error of missing values.
@@ -593,8 +600,7 @@ pub(super) fn note_missing(
     Draft { kind, name, missing, .. }: &Draft,
     setting: &str,
 ) -> Option<String> {
-    let parts: Vec<String> =
-        missing.iter().map(|it| format!("{} (add {})", it.what, it.flag)).collect();
+    let parts: Vec<String> = missing.iter().map(Missing::to_string).collect();
     if parts.is_empty() {
         return None;
     }

@@ -3,6 +3,7 @@
 
 mod measure;
 mod result;
+mod stopped;
 mod text;
 
 pub use measure::{Gate, Scenarios};

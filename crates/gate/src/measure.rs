@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::result::{GateResult, Kind};
+use super::stopped::stopped;
 use kube_autoscaler_models::rules::Release;
 use kube_lockstep_manifests::{AutoscalerKind, ChangedDraft, Draft};
 use kube_lockstep_report::bound::Bounds;
@@ -75,8 +76,10 @@ impl Gate {
             result.note(base_run.and_then(Result::err), head_run.and_then(Result::err));
             return Ok(result);
         };
-        if let (Some(Ok(base)), Some(Ok(head))) = (&base_run, &head_run) {
-            result.unlike_metrics = unlike(base, head);
+        if let Some(Ok(head)) = &head_run {
+            let base = base_run.as_ref().and_then(|run| run.as_ref().ok());
+            result.unlike_metrics = base.map_or_else(BTreeSet::new, |base| unlike(base, head));
+            result.broken.extend(stopped(base, head));
         }
         let mut reference = Reference::new(first);
         for capacity in &self.capacities {
@@ -123,11 +126,12 @@ impl Gate {
 }
 
 /// The metrics whose targets before and after a change can't be compared: one of them is missing,
-/// or has another type.
+/// or has another type. If no metric is computed after the change, the figures are measured against
+/// the targets before it.
 fn unlike(base: &FreeRun, head: &FreeRun) -> BTreeSet<Arc<str>> {
-    let only_after = Reference::new(base).lacks(head);
-    let only_before = Reference::new(head).lacks(base);
-    only_after.into_iter().chain(only_before).collect()
+    let (before, after) = (Reference::new(base), Reference::new(head));
+    let only_before = if after.is_empty() { Vec::new() } else { after.lacks(base) };
+    before.lacks(head).into_iter().chain(only_before).collect()
 }
 
 /// The figures that depend on targets.
@@ -163,6 +167,12 @@ impl GateResult {
     #[must_use]
     pub fn not_measured(change: &ChangedDraft, why: String) -> GateResult {
         GateResult { not_measured: Some(why), ..GateResult::new(change) }
+    }
+
+    /// A change after which the autoscaler can't work, and nothing can be measured.
+    #[must_use]
+    pub fn broken(change: &ChangedDraft, why: String) -> GateResult {
+        GateResult { broken: vec![why], ..GateResult::new(change) }
     }
 
     /// Notes why versions have no figures.

@@ -32,8 +32,8 @@ pub struct GateResult {
     /// The figures after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<Figures>,
-    /// The bounds of the budget that are not kept, each with figure and limit; or why the API
-    /// server rejects the autoscaler.
+    /// The bounds of the budget that are not kept, each with figure and limit; why the API server
+    /// rejects the autoscaler, or why an HPA no longer scales.
     pub broken: Vec<String>,
     /// The bounds that can't be checked, with the reason.
     pub not_checked: Vec<String>,

@@ -37,7 +37,9 @@ pub use self::objects::{ManifestFile, Object};
 pub use self::pods::{PodContainer, Pods};
 pub use self::recommender::ValidVpa;
 use self::recommender::read_vpa;
-use self::select::{Invalid, Values, check_kinds, check_names, find_autoscalers, select};
+use self::select::{
+    Invalid, OtherNames, Values, check_kinds, check_names, find_autoscalers, select,
+};
 pub use self::settings::removed_versions;
 pub use self::shape::ValueRange;
 use self::target::{DraftTarget, check_containers_of_all, find_target};
@@ -173,10 +175,20 @@ pub struct Missing {
 pub enum MissingValue {
     /// The target, with its replicas.
     Target,
-    /// The request of a container.
-    Request,
+    /// The request that an HPA calculates a utilization from. `of_load`: a load is in percent of it
+    /// as well.
+    Request { of_load: bool },
+    /// The request that a load is in percent of.
+    RequestOfLoad,
     /// The load of a metric.
     Load,
+}
+
+/// The problem, with the flag.
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (add {})", self.what, self.flag)
+    }
 }
 
 impl Missing {
@@ -185,7 +197,7 @@ impl Missing {
     }
 
     fn request(what: String, flag: String) -> Missing {
-        Missing { what, flag, value: MissingValue::Request }
+        Missing { what, flag, value: MissingValue::Request { of_load: false } }
     }
 
     fn load(what: String, flag: String) -> Missing {
@@ -322,7 +334,7 @@ fn draft_read(
 ) -> Result<Drafts, DraftError> {
     check_kinds(objects, files, options)?;
     let read = Reader { file: read, syntax: Syntax::Flags };
-    draft_objects(objects, &[], options, read, invalid)
+    draft_objects(objects, &OtherNames::default(), options, read, invalid)
 }
 
 /// The names of the objects that no draft uses. `used`: the indices of the objects in use.
@@ -338,11 +350,11 @@ fn ignored_objects(
     unsupported.chain(others).map(|object| named(object).trim_end().to_owned()).collect()
 }
 
-/// Drafts the scenarios of all valid objects. `others`: autoscalers of other manifests, which loads
-/// and requests may name.
+/// Drafts the scenarios of all valid objects. `others`: names in other manifests, which loads and
+/// requests may have.
 fn draft_objects(
     objects: &Objects,
-    others: &[HpaName],
+    others: &OtherNames,
     options: &DraftOptions,
     read: Reader<'_>,
     invalid: &mut Invalid,

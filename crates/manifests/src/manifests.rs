@@ -7,7 +7,7 @@ use super::load::{HpaName, Load};
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
 use super::pods::Pods;
 use super::recommender::{ValidVpa, pods_owner, read_vpa};
-use super::select::{Invalid, check_kinds, check_names, find_autoscalers};
+use super::select::{Invalid, OtherNames, check_kinds, check_names, find_autoscalers};
 use super::settings::unused;
 use super::target::{find_target, read_target};
 use super::units::Loaded;
@@ -96,7 +96,7 @@ impl Manifests {
             let target = find_target(&objects.others, namespace, |object| hpa.scales(object));
             invalid.note(target)?;
         }
-        let values = find_autoscalers(&hpas, &vpas, &[], objects, &options);
+        let values = find_autoscalers(&hpas, &vpas, &OtherNames::default(), objects, &options);
         let is_limit_range = |object: &&Object| object.kind() == "LimitRange";
         let limit_ranges = objects.others.iter().filter(is_limit_range).cloned().collect();
         Ok(Manifests { hpas, vpas, workloads, limit_ranges, loads: values?.loads })

@@ -191,6 +191,11 @@ impl Pods {
         self.containers.iter().chain(self.init_containers.iter().filter(|init| init.sidecar))
     }
 
+    /// The names of all containers.
+    pub(super) fn container_names(&self) -> impl Iterator<Item = String> {
+        self.containers.iter().chain(&self.init_containers).map(|it| it.name.to_string())
+    }
+
     /// The container that has all usage of a pod with a VPA, if no load names a container.
     pub(super) fn main_container(&self) -> Option<&PodContainer> {
         self.running().next()

@@ -135,6 +135,29 @@ pub(super) const ONE_OF_A_NAME: &str = "a cluster has only one of them: leave ou
 pub(super) struct Values {
     pub(super) loads: Vec<Load>,
     pub(super) requests: Vec<RequestOption>,
+    /// Containers of other manifests, which they may name as well.
+    pub(super) other_containers: Vec<String>,
+}
+
+/// The names in other manifests that loads and requests may have as well.
+#[derive(Default)]
+pub(super) struct OtherNames {
+    pub(super) autoscalers: Vec<HpaName>,
+    pub(super) containers: Vec<String>,
+}
+
+impl OtherNames {
+    pub(super) fn of(objects: &Objects) -> OtherNames {
+        let autoscalers = objects.hpas.iter().chain(&objects.vpas);
+        let name = |it: &Object| HpaName { namespace: it.namespace(), name: it.name() };
+        // A VPA can have any target.
+        let pods = objects.others.iter().filter_map(|it| read_target(it, AutoscalerKind::Vpa).ok());
+        let containers = pods.flat_map(|pods| pods.container_names().collect::<Vec<_>>());
+        OtherNames {
+            autoscalers: autoscalers.map(name).collect(),
+            containers: containers.collect(),
+        }
+    }
 }
 
 impl Values {
@@ -146,18 +169,17 @@ impl Values {
 }
 
 /// Finds the autoscalers of loads and requests (`web:cpu`). Colons in names of metrics are kept.
-/// `others`: autoscalers that they may name as well.
 pub(super) fn find_autoscalers(
     hpas: &[ValidHpa],
     vpas: &[ValidVpa],
-    others: &[HpaName],
+    others: &OtherNames,
     objects: &Objects,
     options: &DraftOptions,
 ) -> Result<Values, DraftError> {
     let (loads, requests) = (options.loads.clone(), options.requests.clone());
-    let mut values = Values { loads, requests };
+    let mut values = Values { loads, requests, other_containers: others.containers.clone() };
     let own = hpas.iter().map(|it| it.name.clone()).chain(vpas.iter().map(ValidVpa::full_name));
-    let known: Vec<HpaName> = own.chain(others.iter().cloned()).collect();
+    let known: Vec<HpaName> = own.chain(others.autoscalers.iter().cloned()).collect();
     let metrics: BTreeSet<&str> =
         hpas.iter().flat_map(|hpa| &hpa.hpa.metrics).filter_map(MetricSpec::name).collect();
     let loads = values.loads.iter_mut().map(|load| ("--load", &mut load.subject));

@@ -116,7 +116,9 @@ pub(super) fn missing_target(
     of: AutoscalerKind,
     missing_usage: Vec<Missing>,
 ) -> Vec<Missing> {
-    let is_request = |missing: &Missing| missing.value == MissingValue::Request;
+    let is_request = |missing: &Missing| {
+        matches!(missing.value, MissingValue::Request { .. } | MissingValue::RequestOfLoad)
+    };
     let (requests, others): (Vec<Missing>, Vec<Missing>) =
         missing_usage.into_iter().partition(is_request);
     let requests: BTreeSet<&str> = requests.iter().map(|request| &*request.flag).collect();
@@ -173,16 +175,16 @@ pub(super) fn check_containers(
     hpas: &[HpaName],
     values: &Values,
 ) -> Result<Vec<String>, DraftError> {
-    let all = pods.containers.iter().chain(&pods.init_containers);
-    let known: Vec<String> = all.map(|it| it.name.to_string()).collect();
+    let known: Vec<String> = pods.container_names().collect();
     if pods.containers.is_empty() {
         return Ok(Vec::new());
     }
     let subjects_of_hpas = values.subjects().filter(|it| it.hpa.is_some() && it.is_of(hpas));
     let mut named = subjects_of_hpas.filter_map(|subject| subject.container.as_deref());
-    match named.find(|container| known.iter().all(|it| it != container)) {
+    let all = [&known[..], &values.other_containers].concat();
+    match named.find(|container| all.iter().all(|it| it != container)) {
         None => Ok(known),
-        Some(unknown) => Err(no_container(unknown, target, &known)),
+        Some(unknown) => Err(no_container(unknown, target, &all)),
     }
 }
 
@@ -200,9 +202,9 @@ pub(super) fn check_containers_of_all(drafts: &[Draft], values: &Values) -> Resu
     }
     let shared_subjects = values.subjects().filter(|subject| subject.hpa.is_none());
     let mut named = shared_subjects.filter_map(|subject| subject.container.as_deref());
-    let exists = |container: &str| {
-        drafts.iter().any(|draft| draft.target.containers.iter().any(|it| it == container))
-    };
+    let own = drafts.iter().flat_map(|draft| &draft.target.containers);
+    let exists =
+        |container: &str| own.clone().chain(&values.other_containers).any(|it| it == container);
     let Some(unknown) = named.find(|container| !exists(container)) else { return Ok(()) };
     if let [only] = drafts {
         return Err(no_container(unknown, &only.target.to_string(), &only.target.containers));

@@ -1278,7 +1278,8 @@ fn only_the_container_of_a_metric_has_an_example_of_a_request() {
         (&HPA.to_owned(), &with_sidecar, Some("mesh")),
     ] {
         let draft = with_examples(&[hpa, deployment], &["cpu/app=300m"]);
-        let requests = draft.missing.iter().filter(|it| it.value == MissingValue::Request);
+        let requests =
+            draft.missing.iter().filter(|it| it.value == MissingValue::Request { of_load: false });
         let requests: Vec<&str> = requests.map(|it| &*it.what).collect();
         let text = draft.to_yaml();
         assert_eq!(requests.len(), usize::from(expected.is_some()), "{requests:?}");

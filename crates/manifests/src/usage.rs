@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Missing;
 use super::load::{HpaName, Load, Subject};
 use super::pods::Pods;
 use super::recommender::ValidVpa;
 use super::shape::whole_bytes;
+use super::{Missing, MissingValue};
 use kube_autoscaler_models::api::{
     LabelSelector, MetricIdentifier, MetricSpec, MetricTarget, ObjectMetricSource,
 };
@@ -528,8 +528,11 @@ impl<'a> Usage<'a> {
             let what = format!("the load of {resource} is in percent, but {whose} none");
             let flag = self.request_flag(resource, container);
             // The utilization may require the same request.
-            if !self.missing.iter().any(|it| it.flag == flag) {
-                self.missing.push(Missing::request(what, flag));
+            match self.missing.iter_mut().find(|it| it.flag == flag) {
+                Some(missing) => missing.value = MissingValue::Request { of_load: true },
+                None => {
+                    self.missing.push(Missing { what, flag, value: MissingValue::RequestOfLoad });
+                }
             }
         }
     }

@@ -8,8 +8,10 @@ use super::field::value_text;
 use super::hpa::ValidHpa;
 use super::load::HpaName;
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
-use super::select::{Invalid, check_kinds, is_named};
-use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Selected, draft_objects};
+use super::select::{Invalid, OtherNames, check_kinds, is_named};
+use super::target::DraftTarget;
+use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Missing, MissingValue};
+use super::{Selected, draft_objects};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, HpaSpec};
 use kube_lockstep_scenario::diagnostic::{Diagnostic, Place};
 use kube_lockstep_scenario::node::Node;
@@ -43,6 +45,44 @@ impl ChangedDraft {
     pub fn is_moved(&self) -> bool {
         let both = self.base.as_ref().zip(self.head.as_ref());
         both.is_some_and(|(base, head)| !base.has_target_of(head))
+    }
+
+    /// The missing values of both versions, each with its draft, the newer version first; without
+    /// those that are effects of the change.
+    pub fn missing(&self) -> impl Iterator<Item = (&Draft, &Missing)> {
+        let of = |draft| move |missing| (draft, missing);
+        let head = self.head.iter().flat_map(move |it| it.missing.iter().map(of(it)));
+        let base = self.comparable_base().into_iter();
+        let base = base.flat_map(move |it| it.missing.iter().map(of(it)));
+        head.filter(|(_, missing)| !self.is_effect(missing)).chain(base)
+    }
+
+    /// An effect of the change after which there is nothing to predict: the target is gone, the
+    /// request that a load is in percent of, or the container that an HPA scales on.
+    #[must_use]
+    pub fn unpredictable_effect(&self) -> Option<String> {
+        let has_figures = |it: &&Missing| it.value == MissingValue::Request { of_load: false };
+        let mut missing = self.head.iter().flat_map(|draft| &draft.missing);
+        let missing = missing.find(|it| self.is_effect(it) && !has_figures(it));
+        let has_container =
+            self.base.as_ref().is_none_or(|base| base.lacking_container().is_none());
+        let container = || self.head.as_ref().filter(|_| has_container)?.lacking_container();
+        missing.map(Missing::to_string).or_else(container)
+    }
+
+    /// Returns true if the change removes a value that the autoscalers require, rather than that
+    /// the manifests of both versions lack it: the target, or the request of a container.
+    fn is_effect(&self, missing: &Missing) -> bool {
+        let has_target = |draft: &Option<Draft>| {
+            draft.as_ref().is_some_and(|draft| draft.target.object.is_some())
+        };
+        let is_lacked_before =
+            self.base.as_ref().is_some_and(|base| base.missing.contains(missing));
+        match missing.value {
+            MissingValue::Request { .. } => has_target(&self.head) && !is_lacked_before,
+            MissingValue::Target => has_target(&self.base),
+            MissingValue::RequestOfLoad | MissingValue::Load => false,
+        }
     }
 
     /// The older version, if the newer one has the same target: the load of another one is not the
@@ -111,11 +151,7 @@ fn draft_version(
         vpas: own_names(&options.vpas, &own.vpas, &other.vpas),
         ..options.clone()
     };
-    let others = other.hpas.iter().chain(&other.vpas);
-    let others: Vec<HpaName> = others
-        .map(|object| HpaName { namespace: object.namespace(), name: object.name() })
-        .collect();
-    let drafts = draft_objects(own, &others, &options, read, &mut invalid);
+    let drafts = draft_objects(own, &OtherNames::of(other), &options, read, &mut invalid);
     invalid.check()?;
     drafts
 }
@@ -203,6 +239,12 @@ impl Versions {
         if !base.has_target_of(head) {
             return changed;
         }
+        if base.target.object.is_some() && head.target.object.is_none() {
+            let (object, base) = (base.target.to_string(), Some(base.target.name.clone().into()));
+            let path = "metadata.name".to_owned();
+            changed.push(ChangedField { object, path, base, head: None, place: None });
+            return changed;
+        }
         let (before, after) = (base.other_fields(), head.other_fields());
         let mut different = Vec::new();
         differences(&before, &after, "", &mut different);
@@ -225,6 +267,18 @@ impl Draft {
             AutoscalerKind::Hpa => self.hpa_names().iter().map(HpaName::to_string).collect(),
             AutoscalerKind::Vpa => vec![self.name.clone()],
         }
+    }
+
+    /// A container that an HPA scales on, but the target does not have.
+    fn lacking_container(&self) -> Option<String> {
+        let DraftTarget { containers, .. } = &self.target;
+        let metrics = |hpa: &'_ ValidHpa| hpa.hpa.metrics.clone();
+        let metrics = self.hpas.iter().flat_map(metrics);
+        let mut metrics = metrics.filter_map(|metric| metric.container_resource);
+        let lacking = metrics.find(|it| containers.iter().all(|name| **name != *it.container));
+        let lacking = lacking.filter(|_| !containers.is_empty())?;
+        let (target, name) = (&self.target, lacking.container);
+        Some(format!("{target} has no container {name}, on which the HPA scales"))
     }
 
     fn shares_autoscaler(&self, other: &Draft) -> bool {

@@ -178,6 +178,18 @@ impl Reference {
         Reference { by_hpa }
     }
 
+    /// Returns true if the prediction computes no metric.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_hpa.is_empty()
+    }
+
+    /// The first metrics of an HPA, or of another one if the prediction does not have it.
+    pub(super) fn first_metrics(&self, hpa: &str) -> &[MetricDerivation] {
+        let targets = self.by_hpa.get(hpa).or_else(|| self.by_hpa.values().next());
+        targets.and_then(|it| it.first()).map_or(&[], |it| &it.metrics)
+    }
+
     /// Measures a metric against the capacity of a pod, without a tolerance, in place of the
     /// target. Returns false if no HPA has the metric.
     ///

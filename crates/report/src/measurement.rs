@@ -30,7 +30,7 @@ pub(super) fn measure(
         demand: Demand::new(scenario),
         requests: scenario.vpa.is_some().then(|| RequestsInUse::new(scenario)),
         reference,
-        hpas: first_states(run),
+        hpas: first_states(scenario, run, reference),
         replicas: points.first().map_or(0, |(_, replicas)| *replicas),
         whole: Sum::new(scenario),
         parts: vec![Sum::new(scenario); boundaries.len()],
@@ -134,8 +134,13 @@ impl MeasuredMetric {
     }
 }
 
-/// What is known of the HPAs before their first reconciles: their first metrics and limits.
-fn first_states(run: &FreeRun) -> BTreeMap<Arc<str>, HpaState> {
+/// What is known of the HPAs before their first reconciles: their first metrics and limits. What no
+/// reconcile shows is that of the reference.
+fn first_states(
+    scenario: &Scenario,
+    run: &FreeRun,
+    reference: &Reference,
+) -> BTreeMap<Arc<str>, HpaState> {
     let mut states: BTreeMap<Arc<str>, HpaState> = BTreeMap::new();
     for tick in ticks(run) {
         let state = states.entry(tick.observation.hpa.clone()).or_default();
@@ -151,6 +156,17 @@ fn first_states(run: &FreeRun) -> BTreeMap<Arc<str>, HpaState> {
         }
         let max_replicas = max_replicas(&tick.derivation);
         state.decided.max_replicas = state.decided.max_replicas.or(max_replicas);
+    }
+    for (hpa, state) in &mut states {
+        let others = reference.first_metrics(hpa);
+        if state.metrics.is_empty() {
+            state.metrics = others.iter().map(MeasuredMetric::new).collect();
+        }
+        for known in state.metrics.iter_mut().map(|it| &mut it.known) {
+            known.fill_in_request(&scenario.workload.spec);
+            let other = others.iter().find(|other| known.is_same(other));
+            other.into_iter().for_each(|other| known.fill_in(&KnownMetric::new(other)));
+        }
     }
     states
 }

@@ -103,6 +103,122 @@ fn a_changed_request_of_the_target_counts() {
     assert!(shown.contains("  cost "), "{shown}");
 }
 
+/// The end of the Deployment checkout's first container.
+const PROBE: &str = "initialDelaySeconds: 20\n";
+
+/// The same with another container after it, which has no requests.
+const PROXY: &str = "initialDelaySeconds: 20
+        - name: proxy
+          image: registry.k8s.io/e2e-test-images/agnhost:2.53
+";
+
+#[test]
+fn a_container_without_a_request_stops_its_hpa() {
+    let repository = repository();
+    let folder = repository.path();
+    edit(folder, "deployments.yaml", PROBE, PROXY);
+    let shown = stdout(&gate(folder, &["--budget=peak<=99"]).assert().code(1));
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "HPA shop/checkout, changed: over budget",
+        "deploy/deployments.yaml:29: Deployment checkout: spec.template.spec.containers[1]: unset",
+        "over budget: HPA checkout no longer scales: failed to get cpu utilization: missing \
+         request for cpu in container proxy of Pod ",
+    ] {
+        assert!(words.contains(expected), "{expected}: {shown}");
+    }
+    // The pods stay as they are, and lack capacity for the load.
+    let lines = json(&gate(folder, &["--format=json"]).assert().code(1));
+    let missing = |version: &str| lines[0][version]["missingPodHours"].as_f64();
+    assert!(missing("head") > missing("base"), "{lines:?}");
+    assert_eq!(lines[0]["head"]["changes"], 0);
+    assert_eq!(lines[0]["head"]["failedSeconds"], 4.0 * 3600.0);
+    // A mutating webhook may set the request.
+    let set = ["--request", "checkout:cpu/proxy=1m", "--budget", "peak<=99"];
+    let shown = stdout(&gate(folder, &set).assert().code(0));
+    assert!(shown.contains("HPA shop/checkout, changed: within budget"), "{shown}");
+}
+
+#[test]
+fn a_request_that_both_versions_lack_must_be_given() {
+    let repository = repository();
+    let folder = repository.path();
+    edit(folder, "deployments.yaml", PROBE, PROXY);
+    git(folder, &["commit", "--all", "--quiet", "--message", "A proxy"]);
+    edit(folder, "hpas.yaml", "maxReplicas: 30", "maxReplicas: 20");
+    let error = stderr(&gate(folder, &[]).assert().code(2));
+    assert!(error.contains("add --request cpu/proxy=500m"), "{error}");
+}
+
+#[test]
+fn a_change_after_which_an_hpa_can_not_scale_is_over_budget() {
+    const SECOND: &str = "apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: checkout-2
+  namespace: shop
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: checkout}
+  maxReplicas: 30
+";
+    let requests =
+        "requests:\n              cpu: 500m\n            limits:\n              cpu: \"2\"";
+    for (file, from, to, expected) in [
+        (
+            "deployments.yaml",
+            "replicas: 3",
+            "replicas: 0",
+            "HPA checkout no longer scales: the target has 0 replicas",
+        ),
+        (
+            "deployments.yaml",
+            requests,
+            "requests: {memory: 1Gi}",
+            "HPA checkout no longer scales: failed to get cpu utilization: missing request for cpu",
+        ),
+        (
+            "hpas.yaml",
+            "apiVersion",
+            &format!("{SECOND}---\napiVersion"),
+            "HPA checkout no longer scales: pods by selector app=checkout are controlled by",
+        ),
+        (
+            "deployments.yaml",
+            "name: checkout",
+            "name: checkout-2",
+            "Deployment checkout, which the HPA scales, is not in the manifests: did you mean",
+        ),
+        (
+            "hpas.yaml",
+            "- type: Resource\n      resource:\n        name: cpu",
+            "- type: ContainerResource\n      containerResource:\n        name: cpu\n        \
+             container: app",
+            "Deployment checkout has no container app, on which the HPA scales",
+        ),
+        (
+            "hpas.yaml",
+            "kind: Deployment",
+            "kind: StatefulSet",
+            "StatefulSet checkout, which the HPA scales, is not in the manifests",
+        ),
+    ] {
+        let repository = repository();
+        edit(repository.path(), file, from, to);
+        let shown = stdout(&gate(repository.path(), &["--budget=peak<=99"]).assert().code(1));
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!("over budget: {expected}")), "{expected}: {shown}");
+    }
+    // A load in percent of a request that is gone can't be predicted.
+    let repository = repository();
+    edit(repository.path(), "deployments.yaml", requests, "requests: {memory: 1Gi}");
+    let load = ["--load", "checkout:cpu=60%", "--until", "1h"];
+    let mut command = kube_lockstep(&["gate", "--base", "main", "-f", "deploy"]);
+    let shown = stdout(&command.current_dir(repository.path()).args(load).assert().code(1));
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "over budget: container checkout requests no cpu, so the HPA can't calculate";
+    assert!(words.contains(expected), "{shown}");
+}
+
 #[test]
 fn added_and_removed_autoscalers_are_listed() {
     let repository = repository();

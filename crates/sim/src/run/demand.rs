@@ -9,6 +9,7 @@ use std::cell::Cell;
 
 use crate::world::backlog::{Backlog, Backlogs};
 use crate::world::{ServingChange, signal_at, signal_changes};
+use kube_autoscaler_models::api::PodSpec;
 use kube_autoscaler_models::derivation::{MetricDerivation, Source, Target, Usage};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::Scenario;
@@ -84,6 +85,25 @@ impl KnownMetric {
     /// The last total that the controller observed.
     fn observed(&self) -> Option<i64> {
         self.usage.map(|usage| usage.total)
+    }
+
+    /// Takes over the request that a pod starts with, if no reconcile has shown it: the controller
+    /// can't calculate it if a container has none.
+    pub fn fill_in_request(&mut self, spec: &PodSpec) {
+        let MetricDerivation { name, source, .. } = &self.metric;
+        let only = match source {
+            Source::ContainerResource(container) => Some(container),
+            _ => None,
+        };
+        let of_pod = spec.requests.as_ref().filter(|_| only.is_none());
+        let containers = spec.running_containers();
+        let containers = containers.filter(|it| only.is_none_or(|name| it.name == *name));
+        let of_containers = containers.filter_map(|it| it.requests.get(name));
+        let total = match of_pod.and_then(|requests| requests.get(name)) {
+            Some(request) => request.milli(),
+            None => of_containers.fold(0, |sum: i64, it| sum.saturating_add(it.milli())),
+        };
+        self.request = self.request.or((total > 0).then_some(Request { total, pods: 1 }));
     }
 
     /// Takes over what is not known here.
