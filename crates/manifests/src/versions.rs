@@ -1,5 +1,6 @@
 //! Two versions of manifests, and the autoscalers that differ between them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -248,7 +249,7 @@ impl Versions {
         let (before, after) = (base.other_fields(), head.other_fields());
         let mut different = Vec::new();
         differences(&before, &after, "", &mut different);
-        changed.extend(different.into_iter().map(|it| head.changed_in_target(it)));
+        changed.extend(different.into_iter().map(|it| head.changed_in_target(base, it)));
         changed
     }
 }
@@ -321,9 +322,14 @@ impl Draft {
         Value::Object(fields)
     }
 
-    /// A difference in the target or in a VPA, with its path and its place in the manifest.
-    fn changed_in_target(&self, difference: Difference<'_>) -> ChangedField {
+    /// A difference in the target or in a VPA from an older version, with its path and its place in
+    /// the manifest.
+    fn changed_in_target(&self, older: &Draft, difference: Difference<'_>) -> ChangedField {
         let Difference { path, base, head } = difference;
+        // An element of a list that is gone has its path in the older version, and the place of the
+        // list in this one.
+        let list = path.strip_suffix(']').filter(|_| head.is_none());
+        let list = list.and_then(|path| Some(path.rsplit_once('[')?.0.to_owned()));
         let (base, head) = (base.cloned(), head.cloned());
         if path == "vpa" {
             // One version has no VPA, or one that does not change the pods.
@@ -339,7 +345,8 @@ impl Draft {
             return ChangedField { object, path, base: mode(base), head: mode(head), place };
         }
         if let Some(path) = path.strip_prefix("vpa.") {
-            let place = self.vpa.as_ref().and_then(|vpa| vpa.object.place_of(path));
+            let at = list.as_deref().and_then(|list| list.strip_prefix("vpa.")).unwrap_or(path);
+            let place = self.vpa.as_ref().and_then(|vpa| vpa.object.place_of(at));
             let object = match &self.vpa {
                 Some(vpa) => format!("VPA {}", vpa.full_name().name),
                 None => format!("VPA of {}", self.target),
@@ -348,13 +355,20 @@ impl Draft {
         }
         let (shown, at) = match path.strip_prefix("workload.").unwrap_or(&path) {
             "replicas" => ("spec.replicas".to_owned(), "spec.replicas".to_owned()),
-            path => self.path_of_container(path).unwrap_or_else(|| {
-                let shown = match path.starts_with("containers[") {
-                    true => format!("{POD}.{path}"),
-                    false => path.to_owned(),
-                };
-                (shown, self.path_of_limit(path).unwrap_or(format!("{POD}.containers")))
-            }),
+            path => {
+                let owner = if list.is_some() { older } else { self };
+                owner.path_of_container(path).unwrap_or_else(|| {
+                    let shown = match path.starts_with("containers[") {
+                        true => format!("{POD}.{path}"),
+                        false => path.to_owned(),
+                    };
+                    (shown, self.path_of_limit(path).unwrap_or(format!("{POD}.containers")))
+                })
+            }
+        };
+        let at = match list {
+            Some(list) => list.replace("workload", POD),
+            None => at,
         };
         let place = self.target.object.as_ref().and_then(|object| object.place_of(&at));
         ChangedField { object: self.target.to_string(), path: shown, base, head, place }
@@ -363,12 +377,13 @@ impl Draft {
     /// The path in the manifest of a container or of its request, as shown and with an index, for a
     /// path in the scenario: `containers[0].requests.cpu`.
     fn path_of_container(&self, path: &str) -> Option<(String, String)> {
-        let (index, field) = path.strip_prefix("containers[")?.split_once(']')?;
+        let (list, rest) = path.split_once('[')?;
+        let (index, field) = rest.split_once(']')?;
         let index: usize = index.parse().ok()?;
-        let container = self.fields.get("workload")?["containers"].get(index)?;
-        let name = container["name"].as_str()?;
-        let number = self.container_numbers().find(|number| {
-            let found = self.container_field(*number, "name");
+        let container = self.fields.get("workload")?.get(list)?.get(index)?;
+        let (name, list) = (container["name"].as_str()?, format!("{POD}.{list}"));
+        let number = self.indices(&list).find(|number| {
+            let found = self.target_field(&format!("{list}.{number}.name"));
             found.is_some_and(|found| found.to_json() == name)
         })?;
         let field = match field.strip_prefix('.') {
@@ -376,29 +391,27 @@ impl Draft {
             Some(field) if field.starts_with("requests") => format!(".resources.{field}"),
             Some(field) => format!(".{field}"),
         };
-        let containers = format!("{POD}.containers");
-        Some((format!("{containers}[{number}]{field}"), format!("{containers}.{number}{field}")))
+        Some((format!("{list}[{number}]{field}"), format!("{list}.{number}{field}")))
     }
 
     /// The path in the manifest of the first limit of a resource, for a path in the scenario:
     /// `limits.cpu`.
     fn path_of_limit(&self, path: &str) -> Option<String> {
-        let field = format!("resources.{path}");
         path.strip_prefix("limits.")?;
-        let has = |number: &usize| self.container_field(*number, &field).is_some();
-        let number = self.container_numbers().find(has)?;
-        Some(format!("{POD}.containers.{number}.{field}"))
+        let list = format!("{POD}.containers");
+        let limit = |number: usize| format!("{list}.{number}.resources.{path}");
+        self.indices(&list).map(limit).find(|limit| self.target_field(limit).is_some())
     }
 
-    /// The indices of the containers in the manifest of the target.
-    fn container_numbers(&self) -> impl Iterator<Item = usize> {
-        (0..).take_while(|number| self.container_field(*number, "name").is_some())
+    /// The indices of a list of containers in the manifest of the target.
+    fn indices(&self, list: &str) -> impl Iterator<Item = usize> {
+        (0..)
+            .take_while(move |number| self.target_field(&format!("{list}.{number}.name")).is_some())
     }
 
-    /// A field of a container in the manifest of the target.
-    fn container_field(&self, number: usize, field: &str) -> Option<&Node> {
-        let object = self.target.object.as_ref()?;
-        object.field(&format!("{POD}.containers.{number}.{field}"))
+    /// A field in the manifest of the target.
+    fn target_field(&self, path: &str) -> Option<&Node> {
+        self.target.object.as_ref()?.field(path)
     }
 }
 
@@ -446,7 +459,16 @@ impl Difference<'_> {
     }
 }
 
-/// Adds each innermost value that differs.
+/// The names of the elements of a list, such as containers and their policies. None: some have no
+/// name of their own.
+fn names(list: &[Value]) -> Option<Vec<&str>> {
+    let named = list.iter().map(|it| it.get("name").or_else(|| it.get("containerName")));
+    let names: Vec<&str> = named.map(|name| name?.as_str()).collect::<Option<_>>()?;
+    (BTreeSet::from_iter(&names).len() == names.len()).then_some(names)
+}
+
+/// Adds each innermost value that differs. Elements of lists that have names are matched by them,
+/// and others by their indices.
 fn differences<'v>(base: &'v Value, head: &'v Value, path: &str, found: &mut Vec<Difference<'v>>) {
     let mut child = |path: String, base: Option<&'v Value>, head: Option<&'v Value>| {
         let is_set = |value: &&Value| !value.is_null();
@@ -465,8 +487,20 @@ fn differences<'v>(base: &'v Value, head: &'v Value, path: &str, found: &mut Vec
             }
         }
         (Value::Array(old), Value::Array(new)) => {
-            for index in 0..old.len().max(new.len()) {
-                child(format!("{path}[{index}]"), old.get(index), new.get(index));
+            let (Some(old_names), Some(new_names)) = (names(old), names(new)) else {
+                for index in 0..old.len().max(new.len()) {
+                    child(format!("{path}[{index}]"), old.get(index), new.get(index));
+                }
+                return;
+            };
+            for (index, (name, value)) in new_names.iter().zip(new).enumerate() {
+                let before = old_names.iter().position(|it| it == name);
+                child(format!("{path}[{index}]"), before.map(|at| &old[at]), Some(value));
+            }
+            for (index, (name, value)) in old_names.iter().zip(old).enumerate() {
+                if !new_names.contains(name) {
+                    child(format!("{path}[{index}]"), Some(value), None);
+                }
             }
         }
         _ if base == head => {}

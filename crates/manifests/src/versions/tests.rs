@@ -153,6 +153,48 @@ fn each_changed_container_has_its_own_line() {
 }
 
 #[test]
+fn containers_are_matched_by_their_names() {
+    let of = |containers: &[&str], init_containers: &[&str]| {
+        let list = |containers: &[&str]| -> String {
+            let one = |it: &&str| format!("      - {{{it}, image: x}}\n");
+            containers.iter().map(one).collect()
+        };
+        let target = deployment("web", "1");
+        let (start, _) = target.split_once("      - name").expect("a container");
+        let init_containers = format!("      initContainers:\n{}", list(init_containers));
+        format!("{}{start}{}{init_containers}---\n", hpa("a", "web", 5), list(containers))
+    };
+    let app = "name: app, resources: {requests: {cpu: 1}}";
+    let smaller = "name: app, resources: {requests: {cpu: 500m}}";
+    let proxy = "name: proxy, resources: {requests: {cpu: 100m}}";
+    let log = "name: log, restartPolicy: Always, resources: {requests: {cpu: 10m}}";
+    let mesh = "name: mesh, restartPolicy: Always, resources: {requests: {cpu: 20m}}";
+    let base = of(&[app, proxy], &[log, mesh]);
+    assert_eq!(changes(&base, &of(&[proxy, app], &[mesh, log])), [] as [String; 0]);
+    let path = |list: &str, index: usize| format!("Deployment web: {POD}.{list}[{index}]");
+    let line = |text: &str, of: &str| text.lines().position(|it| it.contains(of)).unwrap_or(0) + 1;
+    // Only the container that differs is a change, at its own line.
+    let head = of(&[proxy, smaller], &[log, mesh]);
+    let (request, at) = (".resources.requests.cpu: 1 → 500m", line(&head, "name: app"));
+    let expected = format!("a: {}{request} ({at})", path("containers", 1));
+    assert_eq!(changes(&base, &head), [expected]);
+    let head = of(&[app, proxy], &[&mesh.replace("20m", "30m"), log]);
+    let (request, at) = (".resources.requests.cpu: 20m → 30m", line(&head, "name: mesh"));
+    let expected = format!("a: {}{request} ({at})", path("initContainers", 0));
+    assert_eq!(changes(&base, &head), [expected]);
+    // A renamed container is another one. The one that is gone has no line of its own.
+    let head = of(&[app, &proxy.replace("proxy", "envoy")], &[log, mesh]);
+    let (added, list) = (line(&head, "name: envoy"), line(&head, "  containers:"));
+    let expected = format!(
+        "a: {one}: unset → {{name: envoy, requests: {{cpu: 100m}}}} ({added}); {one}: {{name: \
+         proxy, requests: {{cpu: 100m}}}} → unset ({})",
+        list,
+        one = path("containers", 1)
+    );
+    assert_eq!(changes(&base, &head), [expected]);
+}
+
+#[test]
 fn a_renamed_hpa_of_the_same_target_is_the_same() {
     let base = hpa("a", "web", 5) + &deployment("web", "1");
     let head = base.replace("metadata: {name: a}", "metadata: {name: b}");
