@@ -158,6 +158,7 @@ impl GateResult {
             broken: Vec::new(),
             not_checked: Vec::new(),
             not_measured: None,
+            abandoned: change.abandoned.clone(),
             is_random: false,
             unlike_metrics: BTreeSet::new(),
         }

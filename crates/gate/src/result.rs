@@ -40,6 +40,10 @@ pub struct GateResult {
     /// Why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
+    /// The targets before the change, such as `Deployment web`, that no longer have an autoscaler
+    /// of this kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub abandoned: Vec<String>,
     /// The metrics whose targets before and after the change can't be compared.
     #[serde(skip)]
     pub unlike_metrics: BTreeSet<Arc<str>>,

@@ -1,11 +1,13 @@
 //! The results as text, Markdown, JUnit's XML and annotations.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::result::{Field, GateResult, Kind, Verdict};
+use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::columns::Column;
 use kube_lockstep_report::comparison::figure_columns;
@@ -129,12 +131,25 @@ impl GateResult {
         }
     }
 
-    /// The reasons for the verdict, and what could not be checked.
-    fn reasons(&self) -> Vec<(&'static str, &String)> {
-        let broken = self.broken.iter().map(|it| ("over budget", it));
-        let not_measured = self.not_measured.iter().map(|it| ("not measured", it));
-        let not_checked = self.not_checked.iter().map(|it| ("not checked", it));
-        broken.chain(not_measured).chain(not_checked).collect()
+    /// The reasons for the verdict and what could not be checked, each with the verdict that it is a
+    /// reason for, and notes.
+    fn reasons(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        let broken = self.broken.iter().map(|why| (Verdict::Broken, why));
+        let not_measured = self.not_measured.iter().map(|why| (Verdict::NotMeasured, why));
+        let not_checked = self.not_checked.iter().map(|why| (Verdict::NotChecked, why));
+        let reasons = broken.chain(not_measured).chain(not_checked);
+        let reasons = reasons.map(|(verdict, why)| (verdict.text(), Cow::from(why)));
+        let article = if self.autoscaler == AutoscalerKind::Hpa.to_string() { "an" } else { "a" };
+        let note =
+            |target: &String| format!("{target} no longer has {article} {}", self.autoscaler);
+        reasons.chain(self.abandoned.iter().map(|it| ("note", note(it).into()))).collect()
+    }
+
+    /// The reasons for the verdict alone, in one line.
+    fn reasons_for_verdict(&self) -> String {
+        let verdict = self.verdict().text();
+        let reasons = self.reasons().into_iter().filter(|(label, _)| *label == verdict);
+        reasons.map(|(_, why)| why.into_owned()).collect::<Vec<_>>().join("; ")
     }
 
     fn text(&self, budget: &Bounds, columns: usize) -> String {
@@ -176,7 +191,7 @@ impl GateResult {
             let _ = writeln!(out, "{}", line.trim_end());
         }
         for (label, why) in self.reasons() {
-            out += &wrapped(&format!("  {label}: "), why, columns);
+            out += &wrapped(&format!("  {label}: "), &why, columns);
         }
         out
     }
@@ -297,7 +312,7 @@ impl Report<'_> {
             let verdict = result.verdict().text();
             let _ = writeln!(out, "\n## {}: {verdict}\n", inline(&result.title()));
             for (label, why) in result.reasons() {
-                let _ = writeln!(out, "- **{label}**: {}", inline(why));
+                let _ = writeln!(out, "- **{label}**: {}", inline(&why));
             }
             for Field { object, text, file, line, .. } in &result.fields {
                 let place = file.as_ref().zip(*line);
@@ -349,8 +364,7 @@ impl Report<'_> {
         let mut suite = TestSuite::new(format!("gate {}", self.subject.release));
         for result in self.results {
             let text = || plain(&result.text(&self.subject.budget, 100));
-            let reasons: Vec<&str> = result.reasons().iter().map(|(_, why)| why.as_str()).collect();
-            let reasons = reasons.join("; ");
+            let reasons = result.reasons_for_verdict();
             let status = match result.verdict() {
                 Verdict::Kept | Verdict::Removed => TestCaseStatus::success(),
                 Verdict::Broken => {

@@ -26,10 +26,12 @@ pub struct Versions {
     pub base: Drafts,
     /// Those of the newer version.
     pub head: Drafts,
+    /// All autoscalers of the newer version, with those that are not selected.
+    autoscalers: Vec<(AutoscalerKind, Object)>,
 }
 
 /// The autoscalers of a target that differ between two versions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ChangedDraft {
     /// Those of the older version. None: they are added.
     pub base: Option<Draft>,
@@ -38,6 +40,9 @@ pub struct ChangedDraft {
     /// The fields that differ, if both versions have the autoscalers; those of the target only if
     /// it is the same.
     pub fields: Vec<ChangedField>,
+    /// The targets in the older version, as `KIND NAME`, that the newer one still has, but that no
+    /// autoscaler of this kind has as its target any more.
+    pub abandoned: Vec<String>,
 }
 
 impl ChangedDraft {
@@ -136,7 +141,9 @@ pub fn draft_versions(
     let base = draft_version(&base_objects, &head_objects, options, read)?;
     let head = draft_version(&head_objects, &base_objects, options, read)?;
     head.check_loads(&base.list.iter().collect::<Vec<_>>(), ", in either version")?;
-    Ok(Versions { base, head })
+    let all = [(AutoscalerKind::Hpa, head_objects.hpas), (AutoscalerKind::Vpa, head_objects.vpas)];
+    let all = all.into_iter().flat_map(|(kind, all)| all.into_iter().map(move |it| (kind, it)));
+    Ok(Versions { base, head, autoscalers: all.collect() })
 }
 
 fn draft_version(
@@ -170,7 +177,7 @@ impl Versions {
     /// removed. An autoscaler with another name is the same one if it has the same target.
     #[must_use]
     pub fn changes(&self) -> Vec<ChangedDraft> {
-        let Versions { base, head } = self;
+        let Versions { base, head, .. } = self;
         let mut changes = Vec::new();
         let mut removed: Vec<&Draft> =
             base.list.iter().filter(|draft| !draft.is_in(&head.list)).collect();
@@ -184,20 +191,37 @@ impl Versions {
             match before {
                 None => {
                     let head = Some(draft.clone());
-                    changes.push(ChangedDraft { base: None, head, fields: Vec::new() });
+                    changes.push(ChangedDraft { head, ..ChangedDraft::default() });
                 }
                 Some(before) => {
                     let fields = self.changed_fields(before, draft);
                     if !fields.is_empty() {
                         let (base, head) = (Some(before.clone()), Some(draft.clone()));
-                        changes.push(ChangedDraft { base, head, fields });
+                        let abandoned = self.abandoned_for(draft);
+                        changes.push(ChangedDraft { base, head, fields, abandoned });
                     }
                 }
             }
         }
         let removed = removed.into_iter().cloned().map(Some);
-        changes.extend(removed.map(|base| ChangedDraft { base, head: None, fields: Vec::new() }));
+        changes.extend(removed.map(|base| ChangedDraft { base, ..ChangedDraft::default() }));
         changes
+    }
+
+    /// The targets that autoscalers had in the older version, and that now have none of this kind.
+    fn abandoned_for(&self, autoscalers: &Draft) -> Vec<String> {
+        let Versions { base, head, autoscalers: all } = self;
+        let before = base.list.iter().filter(|before| before.shares_autoscaler(autoscalers));
+        let has_none = |target: &&DraftTarget| {
+            let is_same = |object: &&Object| {
+                object.kind() == target.kind
+                    && object.name() == target.name
+                    && same_namespace(object.namespace().as_ref(), target.namespace.as_ref())
+            };
+            let Some(object) = head.others.iter().find(is_same) else { return false };
+            !all.iter().any(|(kind, it)| *kind == autoscalers.kind && it.refers_to(*kind, object))
+        };
+        before.map(|it| &it.target).filter(has_none).map(DraftTarget::to_string).collect()
     }
 
     /// The fields that differ between two versions of autoscalers.

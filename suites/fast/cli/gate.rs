@@ -260,12 +260,42 @@ fn an_hpa_that_moves_to_another_workload_is_not_compared() {
         "HPA shop/checkout, moved: not checked",
         "spec.scaleTargetRef.name: checkout → cart",
         "not checked: missing<=+0: the new target has a different load",
+        "note: Deployment checkout no longer has an HPA",
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
     let lines = json(&gate(folder, &["--format=json", "--budget", "peak<=0"]).assert().code(1));
     assert_eq!((&lines[0]["change"], &lines[0]["base"]), (&"moved".into(), &Value::Null));
     assert_eq!(lines[0]["verdict"], "over budget");
+    assert_eq!(lines[0]["abandoned"], serde_json::json!(["Deployment checkout"]));
+    // Another HPA scales the old target, whether or not it is selected.
+    let hpas = fs::read_to_string(folder.join("deploy/hpas.yaml")).expect("a file");
+    let first =
+        hpas.split("\n---\n").next().expect("an HPA").replace("name: cart", "name: checkout");
+    let other = first.replacen("name: checkout", "name: other", 1);
+    fs::write(folder.join("deploy/other.yaml"), other).expect("a file");
+    for more in [&["--load", "other:cpu=total:4"][..], &["--hpa", "checkout"]] {
+        let shown = stdout(&gate(folder, more).assert().code(0));
+        assert!(shown.contains("1 moved") && !shown.contains("note: "), "{shown}");
+    }
+    // So it is if the old target is gone.
+    fs::remove_file(folder.join("deploy/other.yaml")).expect("a file");
+    fs::write(
+        folder.join("deploy/deployments.yaml"),
+        all.replacen("name: checkout", "name: old", 1),
+    )
+    .expect("a file");
+    let shown = stdout(&gate(folder, &[]).assert().code(0));
+    assert!(shown.contains("1 moved") && !shown.contains("note: "), "{shown}");
+}
+
+#[test]
+fn an_hpa_that_joins_another_one_abandons_its_target() {
+    let repository = repository();
+    let folder = repository.path();
+    edit(folder, "hpas.yaml", "    name: search\n", "    name: checkout\n");
+    let shown = stdout(&gate(folder, &[]).assert().code(1));
+    assert!(shown.contains("note: Deployment search no longer has an HPA"), "{shown}");
 }
 
 #[test]
@@ -356,6 +386,21 @@ fn reports_are_for_pull_requests_and_ci_systems() {
     assert!(read("gate.md").starts_with("# Autoscalers: 1 over budget\n"), "{}", read("gate.md"));
     assert_eq!(read("gate.md"), read("summary.md"));
     assert!(read("gate.xml").contains(r#"tests="1" skipped="0" errors="0" failures="1""#));
+    // The message has what is broken, and the text the rest.
+    let (from, to) = (
+        "type: Utilization\n          averageUtilization: 85",
+        "type: AverageValue\n          averageValue: 600m",
+    );
+    edit(folder, "hpas.yaml", from, to);
+    let mut command = gate(folder, &["--budget", "peak<=5,missing<=+0,above<=+0s"]);
+    command.args(["--report", "junit=gate.xml"]).assert().code(1);
+    let junit = read("gate.xml");
+    let message = junit.split("message=\"").nth(1).and_then(|it| it.split('"').next());
+    assert!(
+        message.is_some_and(|it| it.starts_with("peak ") && !it.contains("missing")),
+        "{junit}"
+    );
+    assert!(junit.contains("not checked: missing&lt;=+0"), "{junit}");
     let page = read("gate.html");
     assert!(page.contains("<svg") && page.contains("averageUtilization: 75 → 85"), "{page}");
 }
