@@ -131,8 +131,8 @@ impl GateResult {
         }
     }
 
-    /// The reasons for the verdict and what could not be checked, each with the verdict that it is a
-    /// reason for, and notes.
+    /// The reasons for the verdict and what could not be checked, each with the verdict that it is
+    /// a reason for, and notes.
     fn reasons(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let broken = self.broken.iter().map(|why| (Verdict::Broken, why));
         let not_measured = self.not_measured.iter().map(|why| (Verdict::NotMeasured, why));

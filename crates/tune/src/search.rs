@@ -175,11 +175,15 @@ impl Explored<'_> {
     }
 }
 
+/// The axes on which a point differs from `start`.
+pub(crate) fn changed(point: &Point, start: &Point) -> Vec<usize> {
+    (0..point.len()).filter(|axis| point[*axis] != start[*axis]).collect()
+}
+
 /// The points with a score, from the cheapest on. Of points with the same score, the one with the
 /// fewest changes from `start` is the first.
 pub(crate) fn by_cost<'s>(scores: &'s Scores, start: &Point) -> Vec<(&'s Point, Score)> {
-    let changes =
-        |point: &Point| point.iter().zip(start).filter(|(one, other)| one != other).count();
+    let changes = |point: &Point| changed(point, start).len();
     let mut sorted: Vec<(&Point, Score)> =
         scores.iter().filter_map(|(point, score)| Some((point, (*score)?))).collect();
     sorted.sort_by(|(one, a), (other, b)| {

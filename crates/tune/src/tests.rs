@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
+use crate::tuned::Without;
 use crate::{Setting, Tune, Tuned, Vary};
 use kube_autoscaler_models::rules::{Release, VpaRelease};
+use kube_autoscaler_models::time::Span;
 use kube_lockstep_report::bound::Bounds;
+use kube_lockstep_report::columns::Column;
 use kube_lockstep_report::comparison::Reference;
 use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
@@ -149,6 +152,62 @@ fn a_local_search_finds_a_setting_that_is_better_than_the_current_one() {
     assert_eq!(current.hpas[0].manifest["spec"]["maxReplicas"], 12);
     let changed = tune(SHOP).scenario_with(best).expect("a scenario");
     assert_eq!(changed.hpas[0].manifest, *patched);
+}
+
+/// Without any one of its changes, the best setting costs more, breaks the objective, or does not
+/// pass the checks.
+#[test]
+fn each_change_of_the_best_setting_is_necessary() {
+    let small = [("spec.maxReplicas", "8,9"), ("spec.minReplicas", "3,5,6"), (WINDOW, "0,60")];
+    let waves = SHOP.replace(
+        "{steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]}",
+        "{noise: 20%, seed: 3, of: {sine: {mean: 4, amplitude: 3, period: 20m}}}",
+    );
+    let mut changes = 0;
+    for (text, objective, minimized, fields) in [
+        (SHOP, "missing<=0.4", "pod-hours", &[][..]),
+        (SHOP, "missing<=2", "peak", &small),
+        (&waves, "missing<=+0,above<=+0s", "pod-hours", &[]),
+        (&waves, "missing<=+10%", "changes", &[]),
+        (&waves, "missing<=+20%,pod-hours<=+20%", "reversals", &[]),
+    ] {
+        let minimized: Column = minimized.parse().expect("a column");
+        for seed in 0..if fields.is_empty() { 2 } else { 1 } {
+            let search = tune(text).objective(bounds(objective)).minimize(minimized);
+            let search = search.settings(60).seed(seed).vary(vary(fields));
+            let tuned = search.run().expect("a search");
+            let best = tuned.best.as_ref().expect("a setting");
+            changes += best.changes.len();
+            for without in &tuned.contributions {
+                let figure = |figures: &Figures| minimized.figure(figures);
+                let is_worse = without.days_kept == 0
+                    || without.figures.is_none_or(|it| figure(&it) > figure(&best.figures));
+                let is_needed = is_worse || fails_a_check(&search, text, best, without);
+                assert!(is_needed, "{minimized:?}: {}: {without:?}", best.text());
+            }
+        }
+    }
+    assert!(changes > 8, "{changes}");
+}
+
+/// Returns true if a setting without one of its changes does not keep the objective with another
+/// start-up time.
+fn fails_a_check(search: &Tune, text: &str, best: &Setting, without: &Without) -> bool {
+    let mut simpler = best.clone();
+    simpler.changes.retain(|change| *change != without.change);
+    let simpler = search.scenario_with(&simpler).expect("a scenario");
+    let first = scenario(text);
+    let reference = Reference::new(&free_run(&first, Release::NEWEST));
+    let figures = |scenario: &Arc<Scenario>, seconds: i64| {
+        let mut scenario = (**scenario).clone();
+        scenario.workload.startup.ready = Some(Span::from_secs(seconds));
+        let scenario = Arc::new(scenario);
+        Figures::new(&scenario, &free_run(&scenario, Release::NEWEST), &reference)
+    };
+    let objective = search.objective.clone().expect("an objective");
+    [15, 60]
+        .into_iter()
+        .any(|seconds| !objective.are_kept(&figures(&simpler, seconds), &figures(&first, seconds)))
 }
 
 #[test]

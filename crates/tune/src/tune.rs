@@ -8,7 +8,7 @@ use super::axis::{
     Axis, Defaults, Owner, Recommended, Vary, default_axes, default_axes_of_vpa, given_axes,
 };
 use super::evaluate::{Evaluator, Measured, days, run, with_values};
-use super::search::{Point, Score, Scores, Search, by_cost, front};
+use super::search::{Point, Score, Scores, Search, by_cost, changed, front};
 use super::tuned::{
     Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch, setting,
 };
@@ -39,7 +39,7 @@ pub struct Tune {
     scenario: Arc<Scenario>,
     release: Release,
     vary: Vec<Vary>,
-    objective: Option<Bounds>,
+    pub(crate) objective: Option<Bounds>,
     minimize: Option<Column>,
     price: Option<Price>,
     capacities: Vec<Capacity>,
@@ -63,6 +63,9 @@ const MOST_CHECKED: usize = 8;
 
 /// The start-up time of the check of a scenario whose pods are ready at once.
 const USUAL_STARTUP: Span = Span::from_secs(30);
+
+/// The most changes of the best setting of which all combinations are tried.
+const MOST_COMBINED: u32 = 5;
 
 /// Of the settings of a search that is not exhaustive, one in this number is one of the best
 /// settings with fewer changes.
@@ -177,7 +180,7 @@ impl Tune {
         let done = AtomicUsize::new(0);
         let goes_on = |settings: usize| {
             let done = settings + done.fetch_add(settings, Ordering::Relaxed);
-            watch(Progress { done, most: self.settings })
+            watch(Progress { done: done.min(self.settings), most: self.settings })
         };
         let evaluator = Evaluator {
             release: self.release,
@@ -419,7 +422,10 @@ impl<'s> Searching<'s> {
             self.check_fields()?;
         }
         self.measured.entry(start.clone()).or_insert_with(|| self.current.clone());
-        let (best, checks) = self.best(&scores);
+        let conditions = self.conditions();
+        let best = self.best(&scores, &conditions);
+        let best = best.map(|best| self.simplified(best, &mut scores, &conditions));
+        let (best, checks) = best.map_or((None, Vec::new()), |it| (Some(it.point), it.checks));
         let contributions = best.as_ref().map(|best| self.contributions(best)).unwrap_or_default();
         let front = front(&scores, &start);
         let setting = |point: &Point| self.setting(point, &self.measured[point]);
@@ -469,11 +475,71 @@ impl<'s> Searching<'s> {
         }
     }
 
-    /// The settings that meet the objective on the days of the search, from the cheapest on.
+    /// The settings that meet the objective on the days of the search, from the cheapest on. Of
+    /// settings with the same cost, the one with the fewest changes is the first.
     fn kept(&self, scores: &Scores) -> Vec<Point> {
         let all = by_cost(scores, &self.start).into_iter();
-        let kept = all.filter(|(_, score)| score.violation == 0.0);
-        kept.map(|(point, _)| point.clone()).collect()
+        let mut kept: Vec<_> = all.filter(|(_, score)| score.violation == 0.0).collect();
+        let changes = |point: &Point| changed(point, &self.start).len();
+        kept.sort_by(|(one, a), (other, b)| {
+            a.cost.total_cmp(&b.cost).then(changes(one).cmp(&changes(other)))
+        });
+        kept.into_iter().map(|(point, _)| point.clone()).collect()
+    }
+
+    /// The best setting without changes that save nothing: with fewer of them, it would cost more,
+    /// or meet the objective on fewer days or in fewer checks.
+    fn simplified(&mut self, best: Best, scores: &mut Scores, conditions: &[Condition]) -> Best {
+        let fewer = self.with_fewer_changes(&best.point);
+        let unknown: Vec<Point> =
+            fewer.iter().filter(|point| !scores.contains_key(*point)).cloned().collect();
+        let found = self.scores(&unknown);
+        scores.extend(unknown.into_iter().zip(found));
+        let cost = |point: &Point| scores.get(point).and_then(|score| Some((*score)?.cost));
+        // The figures can differ by rounding.
+        let most = cost(&best.point).map_or(f64::INFINITY, |cost| cost + cost.abs() * 1e-9);
+        let candidates = self.kept(scores).into_iter().filter(|point| {
+            let is_cheap = cost(point).is_some_and(|cost| cost <= most);
+            is_cheap
+                && fewer.contains(point)
+                && self.days_kept(point) >= self.days_kept(&best.point)
+        });
+        for point in candidates.collect::<Vec<_>>() {
+            let checks = self.checks(&point, conditions);
+            self.is_interrupted |= !(self.evaluator.goes_on)(0);
+            if self.is_interrupted {
+                return best;
+            }
+            let simpler = Best { point, checks };
+            if simpler.failed() <= best.failed() {
+                return self.simplified(simpler, scores, conditions);
+            }
+        }
+        best
+    }
+
+    /// The settings with only some of the changes of a setting: all of them or, of a setting with
+    /// many changes, those without one of them.
+    fn with_fewer_changes(&self, point: &Point) -> Vec<Point> {
+        let axes = changed(point, &self.start);
+        let count = u32::try_from(axes.len()).unwrap_or(u32::MAX);
+        let kept: Vec<u32> = match count {
+            0..=MOST_COMBINED => (0..(1 << count) - 1).collect(),
+            count => (0..count.min(31)).map(|axis| !(1 << axis)).collect(),
+        };
+        let fewer = kept.into_iter().map(|kept| {
+            let mut fewer = point.clone();
+            let removed = axes.iter().enumerate().filter(|(bit, _)| kept >> bit & 1 == 0);
+            removed.for_each(|(_, axis)| fewer[*axis] = self.start[*axis]);
+            fewer
+        });
+        fewer.collect()
+    }
+
+    /// The number of days on which a setting meets the objective.
+    fn days_kept(&self, point: &Point) -> usize {
+        let measured = self.measured.get(point);
+        measured.map_or(0, |it| days_kept(it, &self.current, &self.objective))
     }
 
     fn setting(&self, point: &Point, measured: &Measured) -> Setting {
@@ -519,14 +585,9 @@ impl<'s> Searching<'s> {
 
     /// The cheapest setting that meets the objective on all days and passes all checks; if none of
     /// the first ones does, the cheapest one with the checks that it fails.
-    fn best(&mut self, scores: &Scores) -> (Option<Point>, Vec<Check>) {
-        let conditions = self.conditions();
-        let mut first = None;
-        let is_kept = |point: &Point| {
-            let measured = self.measured.get(point);
-            let kept = measured.map(|it| days_kept(it, &self.current, &self.objective));
-            kept == Some(self.current.days.len())
-        };
+    fn best(&mut self, scores: &Scores, conditions: &[Condition]) -> Option<Best> {
+        let mut first: Option<Best> = None;
+        let is_kept = |point: &Point| self.days_kept(point) == self.current.days.len();
         let (kept, others): (Vec<Point>, Vec<Point>) =
             self.kept(scores).into_iter().partition(is_kept);
         let current = kept.contains(&self.start).then(|| self.start.clone());
@@ -535,19 +596,16 @@ impl<'s> Searching<'s> {
             false => kept.into_iter().take(MOST_CHECKED).chain(current).collect::<Vec<_>>(),
         };
         for point in candidates {
-            let checks = self.checks(&point, &conditions);
+            let checks = self.checks(&point, conditions);
+            let best = Best { point, checks };
             // The first one is the result of an interrupted search.
             self.is_interrupted |= !(self.evaluator.goes_on)(0);
-            if self.is_interrupted {
-                first.get_or_insert((point, checks));
-                break;
+            if self.is_interrupted || best.failed() == 0 {
+                return if self.is_interrupted { first.or(Some(best)) } else { Some(best) };
             }
-            if checks.iter().all(|check| check.broken.is_empty()) {
-                return (Some(point), checks);
-            }
-            first.get_or_insert((point, checks));
+            first.get_or_insert(best);
         }
-        first.map_or((None, Vec::new()), |(point, checks)| (Some(point), checks))
+        first
     }
 
     /// Other conditions than those of the search, each with the current setting under it.
@@ -613,8 +671,7 @@ impl<'s> Searching<'s> {
 
     /// The best setting without each of its changes.
     fn contributions(&self, best: &Point) -> Vec<Without> {
-        let changed = (0..best.len()).filter(|axis| best[*axis] != self.start[*axis]);
-        let without = changed.map(|axis| {
+        let without = changed(best, &self.start).into_iter().map(|axis| {
             let mut point = best.clone();
             point[axis] = self.start[axis];
             let measured = match self.measured.get(&point) {
@@ -647,6 +704,19 @@ impl<'s> Searching<'s> {
             manifest,
         };
         Ok(changed.map(patch).collect())
+    }
+}
+
+/// The best setting of a search, with its checks.
+struct Best {
+    point: Point,
+    checks: Vec<Check>,
+}
+
+impl Best {
+    /// The number of checks that the setting does not pass.
+    fn failed(&self) -> usize {
+        self.checks.iter().filter(|check| !check.broken.is_empty()).count()
     }
 }
 
