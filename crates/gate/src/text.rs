@@ -121,7 +121,7 @@ impl GateResult {
             is_bound(column)
                 || match (base, head) {
                     (Some(base), Some(head)) => column.text(base) != column.text(head),
-                    _ => figures.iter().any(|it| column.figure(it) != 0.0),
+                    _ => figures.iter().any(|it| column.figure(it).is_some_and(|it| it != 0.0)),
                 }
         };
         let columns = figure_columns(&figures).into_iter().filter(is_shown);
@@ -340,7 +340,8 @@ impl Report<'_> {
             return String::new();
         }
         let columns = figure_columns(&all.iter().collect::<Vec<_>>()).into_iter();
-        let is_shown = |column: &Column| all.iter().any(|it| column.figure(it) != 0.0);
+        let is_shown =
+            |column: &Column| all.iter().any(|it| column.figure(it).is_some_and(|it| it != 0.0));
         let columns: Vec<Column> = columns.filter(is_shown).collect();
         let names: Vec<&str> = columns.iter().map(Column::name).collect();
         let mut out = format!("\n| autoscaler | verdict | {} |\n", names.join(" | "));

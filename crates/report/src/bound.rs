@@ -44,23 +44,24 @@ impl Bound {
     }
 
     /// The largest figure that the bound allows. `base` has the figures that a difference refers
-    /// to.
+    /// to. None: it has no such figure.
     #[must_use]
-    pub fn limit(&self, base: &Figures) -> f64 {
-        let base = self.column.figure(base);
+    pub fn limit(&self, base: &Figures) -> Option<f64> {
+        let base = || self.column.figure(base);
         match self.limit {
-            Limit::Figure(figure) => figure,
-            Limit::Difference(difference) => base + difference,
-            Limit::Percent(percent) => base + base * percent / 100.0,
+            Limit::Figure(figure) => Some(figure),
+            Limit::Difference(difference) => Some(base()? + difference),
+            Limit::Percent(percent) => base().map(|base| base + base * percent / 100.0),
         }
     }
 
-    /// Returns the difference by which a figure exceeds the bound: 0 if it is kept.
+    /// Returns the difference by which a figure exceeds the bound: 0 if it is kept. None: there is
+    /// no such figure.
     #[must_use]
-    pub fn excess(&self, figures: &Figures, base: &Figures) -> f64 {
-        let (figure, limit) = (self.column.figure(figures), self.limit(base));
+    pub fn excess(&self, figures: &Figures, base: &Figures) -> Option<f64> {
+        let (figure, limit) = (self.column.figure(figures)?, self.limit(base)?);
         // The limit may be the result of a calculation with rounding errors.
-        if figure <= limit + limit.abs() * 1e-9 { 0.0 } else { figure - limit }
+        Some(if figure <= limit + limit.abs() * 1e-9 { 0.0 } else { figure - limit })
     }
 
     /// A figure that breaks the bound: `missing 0.31, limit 0.10`.
@@ -68,19 +69,20 @@ impl Bound {
     pub fn broken(&self, figures: &Figures, base: &Figures) -> String {
         let Bound { column, .. } = self;
         let (limit, text) = (self.limit(base), column.text(figures));
-        let rounded = column.figure_text(limit);
+        let rounded = column.text_of(limit, 0);
         // Both may have the same digits.
-        let limit = match self.limit {
-            Limit::Difference(_) | Limit::Percent(_) if rounded != text => rounded,
-            _ => column.exact_text(limit),
+        let limit = match (self.limit, limit) {
+            (Limit::Difference(_) | Limit::Percent(_), _) if rounded != text => rounded,
+            (_, Some(limit)) => column.exact_text(limit),
+            (_, None) => rounded,
         };
         format!("{} {text}, limit {limit}", column.name())
     }
 
-    /// Returns true if the figures keep the bound.
+    /// Returns true if the figures keep the bound. A figure that does not exist keeps none.
     #[must_use]
     pub fn is_kept(&self, figures: &Figures, base: &Figures) -> bool {
-        self.excess(figures, base) == 0.0
+        self.excess(figures, base) == Some(0.0)
     }
 }
 
@@ -203,7 +205,8 @@ mod tests {
 
     #[test]
     fn limits_are_figures_differences_or_percentages() {
-        let limit = |text: &str| text.parse::<Bound>().expect("a bound").limit(&base());
+        let limit =
+            |text: &str| text.parse::<Bound>().expect("a bound").limit(&base()).expect("a limit");
         assert_eq!(limit("missing<=0.1"), 0.1);
         assert_eq!(limit("missing<=+0"), 0.5);
         assert_eq!(limit("missing<=-0.2"), 0.3);
@@ -222,7 +225,20 @@ mod tests {
         assert!(!bounds.are_kept(&Figures { peak_replicas: 11, ..base }, &base));
         assert!(!bounds.are_kept(&Figures { pod_hours: 20.01, ..base }, &base));
         let excess = bounds.0[0].excess(&Figures { pod_hours: 22.0, ..base }, &base);
+        let excess = excess.expect("a figure");
         assert!((excess - 2.0).abs() < 1e-9, "{excess}");
+    }
+
+    #[test]
+    fn a_figure_that_does_not_exist_keeps_no_bound() {
+        let without = Figures { scaling: None, ..base() };
+        for text in ["missing<=1", "missing<=+0", "cost<=+5%", "oom-kills<=0"] {
+            let bound: Bound = text.parse().expect("a bound");
+            assert!(!bound.is_kept(&without, &base()) && !bound.is_kept(&without, &without));
+        }
+        let relative: Bound = "missing<=+1".parse().expect("a bound");
+        assert!(!relative.is_kept(&base(), &without), "there is nothing to compare with");
+        assert!(relative.broken(&without, &base()).starts_with("missing -, limit 1.5"));
     }
 
     #[test]

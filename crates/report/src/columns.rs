@@ -57,23 +57,28 @@ impl Column {
         self.name
     }
 
-    /// The figure, in pod-hours, core-hours, GiB-hours, seconds, or the unit of the prices. 0 if it
+    /// The figure, in pod-hours, core-hours, GiB-hours, seconds, or the unit of the prices. None: it
     /// does not apply.
     #[must_use]
-    pub fn figure(&self, figures: &Figures) -> f64 {
-        (self.figure)(figures).unwrap_or_default()
+    pub fn figure(&self, figures: &Figures) -> Option<f64> {
+        (self.figure)(figures)
     }
 
     /// Returns true if the figures contain this one: some require an HPA, a VPA or prices.
     #[must_use]
     pub fn applies(&self, figures: &Figures) -> bool {
-        (self.figure)(figures).is_some()
+        self.figure(figures).is_some()
     }
 
     /// The figure as text, for tables.
     #[must_use]
     pub fn text(&self, figures: &Figures) -> String {
-        (self.figure)(figures).map_or_else(|| "-".to_owned(), |figure| self.figure_text(figure))
+        self.text_of(self.figure(figures), 0)
+    }
+
+    /// A figure as text, for tables. Counts have this number of digits after the point.
+    pub(super) fn text_of(&self, figure: Option<f64>, digits: usize) -> String {
+        figure.map_or_else(|| "-".to_owned(), |figure| self.unit.text(figure, digits))
     }
 
     /// A figure of this column as text.
@@ -85,10 +90,9 @@ impl Column {
     /// only one of them exists.
     #[must_use]
     pub fn difference_text(&self, base: &Figures, head: &Figures) -> String {
-        if !self.applies(base) || !self.applies(head) {
+        let Some((from, to)) = self.figure(base).zip(self.figure(head)) else {
             return String::new();
-        }
-        let (from, to) = (self.figure(base), self.figure(head));
+        };
         let difference = to - from;
         if self.text(base) == self.text(head) {
             return String::new();

@@ -292,8 +292,9 @@ const CAUSES_TITLE: &str = "missing by cause";
 /// the figures of the requests that a VPA sets.
 pub fn tables(rows: &[ComparisonRow]) -> Vec<FiguresTable> {
     let is_shown = |column: &Column| {
-        let mut figures = rows.iter().filter_map(|row| row.figures.as_ref());
-        figures.any(|it| column.figure_text(column.figure(it)) != column.figure_text(0.0))
+        let figures = rows.iter().filter_map(|row| row.figures.as_ref());
+        let mut shown = figures.filter_map(|it| column.figure(it));
+        shown.any(|it| column.figure_text(it) != column.figure_text(0.0))
     };
     let causes: Vec<Column> = CAUSES.into_iter().filter(is_shown).collect();
     let (figures, requests) = (columns(rows, &COLUMNS), columns(rows, &REQUESTS));
@@ -347,13 +348,18 @@ impl FiguresTable {
                 add(line(setting.to_string(), release, &text), false);
                 continue;
             }
-            let values = |it: &Column| all.iter().map(|figures| it.figure(figures)).collect();
-            let of = |digits: usize, combine: fn(Vec<f64>) -> f64| {
-                move |it: &Column| it.unit.text(combine(values(it)), digits)
+            let values = |it: &Column| -> Vec<f64> {
+                all.iter().filter_map(|figures| it.figure(figures)).collect()
             };
-            let mean = of(1, |values| values.iter().sum::<f64>() / values.len() as f64);
-            let least = of(0, |values| values.into_iter().fold(f64::INFINITY, f64::min));
-            let most = of(0, |values| values.into_iter().fold(f64::NEG_INFINITY, f64::max));
+            let of = |digits: usize, combine: fn(Vec<f64>) -> Option<f64>| {
+                move |it: &Column| it.text_of(combine(values(it)), digits)
+            };
+            let mean = of(1, |values| {
+                let count = values.len() as f64;
+                values.into_iter().reduce(|sum, value| sum + value).map(|sum| sum / count)
+            });
+            let least = of(0, |values| values.into_iter().reduce(f64::min));
+            let most = of(0, |values| values.into_iter().reduce(f64::max));
             add(line(format!("{setting}: mean"), release, &mean), false);
             add(line("  min".to_owned(), "", &least), true);
             add(line("  max".to_owned(), "", &most), true);
@@ -618,6 +624,24 @@ mod tests {
             assert_eq!(folded.matches(column.name).count(), 1, "{}: {folded}", column.name);
         }
         assert_eq!(folded.matches("a setting with a long name").count(), 2, "{folded}");
+    }
+
+    /// A figure that a run does not have is not zero.
+    #[test]
+    fn the_mean_of_runs_is_that_of_existing_figures() {
+        let row = |run: u32, cost: Option<f64>| ComparisonRow {
+            setting: SettingName::of_only_scenario("web"),
+            run: Some(run),
+            figures: Some(Figures { pod_hours: 2.0, cost, ..Figures::default() }),
+            ..ComparisonRow::default()
+        };
+        let cells = |rows: &[ComparisonRow], column: &str| -> Vec<String> {
+            let table = FiguresTable::new("setting", rows, &[column.parse().expect("a column")]);
+            table.lines.into_iter().map(|line| line.cells[1].clone()).collect()
+        };
+        let rows = [row(1, Some(3.0)), row(2, None), row(3, Some(5.0))];
+        assert_eq!(cells(&rows, "cost"), ["4.00", "3.00", "5.00"]);
+        assert_eq!(cells(&rows, "missing"), ["-", "-", "-"]);
     }
 
     /// Two settings with the same replicas miss the same capacity, also while pods are unready.

@@ -144,20 +144,23 @@ impl Tuned {
     pub fn chart(&self, subject: &Subject<'_>) -> FrontChart {
         let shown = self.shown();
         let figure = |name: &str, setting: &Setting| {
-            name.parse().map_or(0.0, |column: Column| column.figure(&setting.figures))
+            name.parse().ok().and_then(|column: Column| column.figure(&setting.figures))
         };
-        let dot = |setting: &Setting| Dot {
-            across: figure(self.minimized, setting),
-            up: figure(self.risk, setting),
-            is_on_front: self.front.iter().any(|it| it.point == setting.point),
-            is_kept: setting.days_kept == self.days,
-            name: shown.iter().find(|(_, it)| it.point == setting.point).map(|it| it.0.clone()),
-            about: setting.text(),
+        let dot = |setting: &Setting| {
+            let shown = shown.iter().find(|(_, it)| it.point == setting.point);
+            Some(Dot {
+                across: figure(self.minimized, setting)?,
+                up: figure(self.risk, setting)?,
+                is_on_front: self.front.iter().any(|it| it.point == setting.point),
+                is_kept: setting.days_kept == self.days,
+                name: shown.map(|it| it.0.clone()),
+                about: setting.text(),
+            })
         };
         let named = shown.iter().map(|(_, setting)| *setting);
         let is_shown = |setting: &&Setting| shown.iter().any(|(_, it)| it.point == setting.point);
         let others = self.all.iter().filter(|setting| !is_shown(setting));
-        let dots = named.chain(others).map(dot).collect();
+        let dots = named.chain(others).filter_map(dot).collect();
         FrontChart {
             title: subject.to_string(),
             summary: self.headline(),
@@ -195,7 +198,7 @@ impl Tuned {
             );
         }
         let column = self.minimized.parse::<Column>().ok();
-        let figure = |setting: &Setting| column.map(|it| it.figure(&setting.figures));
+        let figure = |setting: &Setting| column.and_then(|it| it.figure(&setting.figures));
         let text = |setting: &Setting| column.map(|it| it.text(&setting.figures));
         let (before, after) = (figure(&self.current), figure(best));
         let percent = before.zip(after).filter(|(before, _)| *before > 0.0);

@@ -560,27 +560,27 @@ impl<'s> Searching<'s> {
             };
             let score = self.score(&measured);
             self.measured.insert(point.clone(), measured);
-            Some(score)
+            score
         });
         scored.collect()
     }
 
     /// The score. The objective must hold on the days that the search uses: the first, the third,
-    /// and so on.
-    fn score(&self, measured: &Measured) -> Score {
+    /// and so on. None: a figure does not exist.
+    fn score(&self, measured: &Measured) -> Option<Score> {
         let days = || measured.days.iter().zip(&self.current.days).step_by(2);
-        let violation = days().flat_map(|(day, base)| {
+        let violations = days().flat_map(|(day, base)| {
             let excess = |bound: &Bound| {
-                let limit = bound.limit(base).abs();
-                bound.excess(day, base) / if limit > 0.0 { limit } else { 1.0 }
+                let limit = bound.limit(base)?.abs();
+                Some(bound.excess(day, base)? / if limit > 0.0 { limit } else { 1.0 })
             };
             self.objective.0.iter().map(excess)
         });
-        Score {
-            violation: violation.sum(),
-            cost: self.minimized.figure(&measured.whole),
-            risk: self.risk.figure(&measured.whole),
-        }
+        Some(Score {
+            violation: violations.sum::<Option<f64>>()?,
+            cost: self.minimized.figure(&measured.whole)?,
+            risk: self.risk.figure(&measured.whole)?,
+        })
     }
 
     /// The cheapest setting that meets the objective on all days and passes all checks; if none of
