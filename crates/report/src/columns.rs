@@ -57,8 +57,8 @@ impl Column {
         self.name
     }
 
-    /// The figure, in pod-hours, core-hours, GiB-hours, seconds, or the unit of the prices. None: it
-    /// does not apply.
+    /// The figure, in pod-hours, core-hours, GiB-hours, seconds, or the unit of the prices. None:
+    /// it does not apply.
     #[must_use]
     pub fn figure(&self, figures: &Figures) -> Option<f64> {
         (self.figure)(figures)
