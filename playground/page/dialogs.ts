@@ -120,7 +120,7 @@ export function askManifests(events: ManifestEvents): void {
       button("Make a scenario", () => void accept()),
       button("Check the manifests", () => void check()),
     ),
-    make("p", { className: "hint" }, "Without a load, the scenario gets an example, which you can change in the load chart. The check looks for settings without the intended effect."),
+    make("p", { className: "hint" }, "Without a load, the scenario gets an example, which you can change in the load chart. The check finds settings that have no effect, or another effect than they seem to have."),
     error,
     findings,
   );

@@ -444,14 +444,14 @@ class Page {
     const [from, to] = this.releases.selects();
     this.search({
       title: "What changes in another release",
-      about: "The search predicts the HPA on both releases, and after each change between them: on the load of the scenario, and on generated loads and events. It shows each change that has an effect, with the simplest load that was found.",
-      hint: `It predicts ${TICKS.toLocaleString("en")} ticks on generated loads; kube-lockstep upgrade can search longer.`,
+      about: "The search predicts the HPA on both releases, and after each change between them: on the load of the scenario, and on generated loads and events. For each change with an effect on one of these loads, it shows the simplest load found.",
+      hint: `The search predicts ${TICKS.toLocaleString("en")} ticks on generated loads; kube-lockstep upgrade --ticks can predict more.`,
       fields: [["From", from], ["to", to]],
       unit: "ticks",
       run: (watch) => this.searching.upgrade({ ...this.subject, release: from.value }, to.value, TICKS, watch),
       open: {
         title: "Open the example",
-        action: (scenario) => this.openBeside(scenario, "example.yaml", { release: to.value, other: from.value }),
+        action: (scenario) => this.openWithSameFiles(scenario, "example.yaml", { release: to.value, other: from.value }),
       },
     });
   }
@@ -460,17 +460,17 @@ class Page {
   private findCounterexample(): void {
     this.search({
       title: "Check all choices",
-      about: "The search predicts the scenario with all choices that its field search leaves open, and finds the shortest run in which an expectation is not met, or shows that there is none.",
-      hint: `It tries at most ${MOST_STATES.toLocaleString("en")} states; kube-lockstep check can try more.`,
+      about: "The search tries all choices that the scenario lists in its field search. It finds the shortest run in which an expectation is not met, or proves that there is none.",
+      hint: `The search stops at ${MOST_STATES.toLocaleString("en")} states; kube-lockstep check --states can allow more.`,
       fields: [],
       unit: "states",
       run: (watch) => this.searching.check(this.subject, MOST_STATES, watch),
-      open: { title: "Open the counterexample", action: (scenario) => this.openBeside(scenario, "counterexample.yaml") },
+      open: { title: "Open the counterexample", action: (scenario) => this.openWithSameFiles(scenario, "counterexample.yaml") },
     });
   }
 
   /** Opens a scenario that refers to the same files. */
-  private openBeside(text: string, name: string, releases: Partial<Work> = {}): void {
+  private openWithSameFiles(text: string, name: string, releases: Partial<Work> = {}): void {
     const { path, files } = this.editor.place;
     this.work = { ...this.work, text, path: folderOf(path) + name, files, ...releases };
   }

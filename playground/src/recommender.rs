@@ -35,9 +35,9 @@ pub(crate) fn respond(
         Request::Tune { .. } => {
             Err(Refused::new("only settings of HPAs can be searched, not settings of VPAs"))
         }
-        Request::Check { .. } => Err(Refused::new("a search supports no VPAs")),
+        Request::Check { .. } => Err(Refused::new("a search of choices does not support VPAs")),
         Request::Upgrade { .. } => {
-            Err(Refused::new("only HPAs are searched for differences between releases, not VPAs"))
+            Err(Refused::new("a search for differences between releases requires an HPA"))
         }
         Request::Csv(_) => {
             let run = predicted_recommender_run(scenario, release);

@@ -43,7 +43,7 @@ pub(crate) fn searched(
     let notes = Notes::new(&manifests.hpas, &scenario, &findings, &upgrade);
     let search = || {
         let watch = |done: u64| {
-            watch(Progress { done, most: ticks });
+            watch(Progress { done: done.min(ticks), most: ticks });
             true
         };
         upgrade.search_watched(&scenario, true, &watch)

@@ -17,7 +17,7 @@ use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, tell, unless_closed};
 use super::{exit, fuzz_vpa, interrupt};
 use kube_autoscaler_models::rules::{AnyRelease, Release, VpaRelease};
-use kube_lockstep_engines::source::{EngineFactory, EngineSource, OwnProgram};
+use kube_lockstep_engines::source::{CustomProgram, EngineFactory, EngineSource};
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_engines::upstream::prepare_recommender;
 use kube_lockstep_fuzz::fuzzing::{
@@ -224,7 +224,7 @@ fn engine(
 ) -> Result<EngineFactory, Failure> {
     let source = match (&args.program, args.engine, checkout) {
         (Some(_), EngineName::Model, _) => return Err(program_and_engine()),
-        (Some(program), ..) => EngineSource::Program(OwnProgram::new(program.clone())),
+        (Some(program), ..) => EngineSource::Program(CustomProgram::new(program.clone())),
         (None, EngineName::Model, _) => EngineSource::Model,
         (None, _, Some(checkout)) => EngineSource::Checkout(checkout.clone()),
         (None, _, None) => EngineSource::Upstream,

@@ -41,7 +41,8 @@ before the change, or against --capacity.
 
 Exit codes:
   0    every changed autoscaler keeps the budget, or none is changed
-  1    an autoscaler does not keep the budget, no longer scales, or is rejected by the release
+  1    an autoscaler exceeds the budget or no longer scales, its target is gone, or the API server
+       rejects it
   2    an invalid command line or manifest, or a value that the prediction requires is missing
   3    the outcome of an autoscaler is not deterministic, or an output can't be written";
 

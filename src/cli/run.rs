@@ -28,7 +28,7 @@ use kube_lockstep_engines::custom::Controller;
 use kube_lockstep_engines::options::ExistingCluster;
 use kube_lockstep_engines::plan::{Compared, CustomController, Plan, RecommenderPlan};
 use kube_lockstep_engines::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
-use kube_lockstep_engines::source::OwnProgram;
+use kube_lockstep_engines::source::CustomProgram;
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_report::json::Json;
 use kube_lockstep_report::terminal::{Layout, Terminal};
@@ -73,12 +73,13 @@ pub(super) struct Args {
     #[arg(short, long)]
     verbose: bool,
     /// Run a program that speaks the engine protocol instead of the upstream engine; reports name
-    /// it after its file. `--compare expectations` checks a controller that is unlike upstream's.
-    /// Scenarios with an HPA and a VPA also run the real recommender, updater and admission
-    /// controller, which requires Go
+    /// it after its file. If the behavior of its controller differs from upstream's, add `--compare
+    /// expectations`. Otherwise, scenarios with an HPA and a VPA also run the real recommender,
+    /// updater and admission controller, which requires Go
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// What to compare with the model [default: all with --program, scale with --controller]
+    /// What to compare with the model; requires --program or --controller [default: all with
+    /// --program, scale with --controller]
     #[arg(long, value_parser = compare_parser(), value_name = "WHAT")]
     compare: Option<Compare>,
     /// The timeout for each answer of an engine, for example 1m
@@ -144,8 +145,8 @@ const COMPARE: [(Compare, &str, &str); 4] = [
     (
         Compare::Expectations,
         "expectations",
-        "Nothing: only the expectations of scenarios are checked, for a controller that does not \
-         act like upstream's. Only with --program",
+        "Nothing: check only the expectations of scenarios, for a controller whose behavior \
+         differs from upstream's. Only with --program",
     ),
 ];
 
@@ -311,7 +312,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     plan.known = fixtures.known()?;
     plan.traces = fixtures.traces();
     let has_model = args.compare != Some(Compare::Expectations);
-    plan.program = args.program.clone().map(|path| OwnProgram { path, has_model });
+    plan.program = args.program.clone().map(|path| CustomProgram { path, has_model });
     plan.checkout = checkout;
     plan.releases_are_default =
         args.releases.are_default() && plan.checkout.is_none() && existing.is_none();
@@ -337,12 +338,12 @@ fn compared(args: &Args) -> Result<Option<Compared>, Failure> {
     let Some(compare) = args.compare else { return Ok(None) };
     let wrong = |what: &str| Err(Failure::usage(format!("--compare {}: {what}", compare.name())));
     match (compare, args.program.is_some(), args.controller.controller.is_some()) {
-        (_, false, false) => wrong("this option requires --program or --controller"),
+        (_, false, false) => wrong("requires --program or --controller"),
         (Compare::Actions(Compared::Scale | Compared::Status), true, _) => {
-            wrong("with --program, the value is `all` or `expectations`")
+            wrong("with --program, use `all` or `expectations`")
         }
         (Compare::Expectations, false, _) => {
-            wrong("with --controller, the value is `scale`, `status` or `all`")
+            wrong("with --controller, use `scale`, `status` or `all`")
         }
         (Compare::Actions(compared), ..) => Ok(Some(compared)),
         (Compare::Expectations, ..) => Ok(None),

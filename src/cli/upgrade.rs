@@ -33,8 +33,8 @@ use kube_lockstep_upgrade::{
 
 const HELP: &str = "\
 Exit codes:
-  0    no HPA can have other replicas, apart from the time of the first reconcile, or both releases
-       reject it
+    0    the search finds no HPA with other replicas, apart from the time of the first reconcile;
+       HPAs that both releases reject do not count
   1    an HPA can have other replicas, one release rejects it, or upstream's controllers do not
        confirm an example
   2    an invalid command line, or no valid HPA
@@ -154,10 +154,10 @@ impl GateArgs {
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let ([from_gates, to_gates], general) = args.gates.settings(args.from, args.to)?;
     if args.from != args.to || from_gates == to_gates {
-        in_order(args.from, args.to).map_err(|failure| match args.from == args.to {
-            true => failure.hint("or give them different feature gates with --to-feature-gates"),
-            false => failure,
-        })?;
+        let hint = "to compare a release with itself, set other feature gates with \
+                    --to-feature-gates";
+        let same = (args.from == args.to).then(|| hint.into());
+        in_order(args.from, args.to).map_err(|failure| failure.with_hint(same))?;
     }
     let page = args.html.as_deref().map(|path| ReportFile::open("--html", path)).transpose()?;
     let Valid { valid: (mut drafts, manifests), problems } =

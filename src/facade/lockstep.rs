@@ -9,7 +9,7 @@ use kube_autoscaler_models::rules::Release;
 use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
 use kube_lockstep_engines::kind::RunKind;
-use kube_lockstep_engines::source::{EngineLimits, EngineSource, OwnProgram};
+use kube_lockstep_engines::source::{CustomProgram, EngineLimits, EngineSource};
 use kube_lockstep_predict::COLUMNS;
 use kube_lockstep_report as report;
 use kube_lockstep_scenario as scenario;
@@ -128,7 +128,7 @@ impl Engine {
         match self {
             Engine::Upstream => prepare(EngineSource::Upstream),
             Engine::Program(program) => {
-                prepare(EngineSource::Program(OwnProgram::new(program.clone())))
+                prepare(EngineSource::Program(CustomProgram::new(program.clone())))
             }
             Engine::Model => prepare(EngineSource::Model),
             Engine::Best => prepare(EngineSource::Upstream).or_else(|error| match error {

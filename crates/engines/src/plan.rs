@@ -13,7 +13,7 @@ use crate::kind::RunKind;
 use crate::options::ExistingCluster;
 use crate::recorded::Traces;
 use crate::registry::{Clock, EngineChoice, EngineInfo};
-use crate::source::{OwnProgram, name_of_program};
+use crate::source::{CustomProgram, name_of_program};
 use crate::upstream::TIME_LIMIT;
 use crate::upstream::build::BuildOptions;
 use crate::upstream::checkout::Checkout;
@@ -53,7 +53,7 @@ pub struct Plan {
     /// The source of recorded traces.
     pub traces: Traces,
     /// The program that replaces the upstream engine.
-    pub program: Option<OwnProgram>,
+    pub program: Option<CustomProgram>,
     /// A local checkout to build instead of a release.
     pub checkout: Option<Checkout>,
     /// The part of the plan to run.

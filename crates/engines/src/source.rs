@@ -25,7 +25,7 @@ pub enum EngineSource {
     /// Upstream's controller of a local checkout, built if necessary.
     Checkout(Checkout),
     /// A program that implements the engine protocol.
-    Program(OwnProgram),
+    Program(CustomProgram),
     /// The reference model.
     Model,
     /// Upstream's recorded traces.
@@ -34,7 +34,7 @@ pub enum EngineSource {
 
 /// A user's program that implements the engine protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OwnProgram {
+pub struct CustomProgram {
     /// The file.
     pub path: PathBuf,
     /// False: the model does not predict its controller. Only the expectations of scenarios are
@@ -42,11 +42,11 @@ pub struct OwnProgram {
     pub has_model: bool,
 }
 
-impl OwnProgram {
+impl CustomProgram {
     /// A program whose controller the model predicts.
     #[must_use]
-    pub fn new(path: PathBuf) -> OwnProgram {
-        OwnProgram { path, has_model: true }
+    pub fn new(path: PathBuf) -> CustomProgram {
+        CustomProgram { path, has_model: true }
     }
 }
 
@@ -202,7 +202,7 @@ impl EngineSource {
                 hosted(Host { is_checkout: true, ..host(program, checkout.name().into()) })
             }
             EngineSource::Program(program) if K::TAKES_PROGRAMS => {
-                let OwnProgram { path, has_model } = program.clone();
+                let CustomProgram { path, has_model } = program.clone();
                 let name = name_of_program(&path);
                 hosted(Host { has_model, ..host(path, name) })
             }

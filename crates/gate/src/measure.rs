@@ -158,7 +158,7 @@ impl GateResult {
             broken: Vec::new(),
             not_checked: Vec::new(),
             not_measured: None,
-            abandoned: change.abandoned.clone(),
+            targets_without_autoscaler: change.targets_without_autoscaler.clone(),
             is_random: false,
             unlike_metrics: BTreeSet::new(),
         }

@@ -40,10 +40,10 @@ pub struct GateResult {
     /// Why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
-    /// The targets before the change, such as `Deployment web`, that no longer have an autoscaler
-    /// of this kind.
+    /// The former targets, such as `Deployment web`, that still exist but that no autoscaler of
+    /// this kind scales any more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub abandoned: Vec<String>,
+    pub targets_without_autoscaler: Vec<String>,
     /// The metrics whose targets before and after the change can't be compared.
     #[serde(skip)]
     pub unlike_metrics: BTreeSet<Arc<str>>,

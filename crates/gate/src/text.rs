@@ -142,7 +142,9 @@ impl GateResult {
         let article = if self.autoscaler == AutoscalerKind::Hpa.to_string() { "an" } else { "a" };
         let note =
             |target: &String| format!("{target} no longer has {article} {}", self.autoscaler);
-        reasons.chain(self.abandoned.iter().map(|it| ("note", note(it).into()))).collect()
+        reasons
+            .chain(self.targets_without_autoscaler.iter().map(|it| ("note", note(it).into())))
+            .collect()
     }
 
     /// The reasons for the verdict alone, in one line.

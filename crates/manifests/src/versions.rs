@@ -42,7 +42,7 @@ pub struct ChangedDraft {
     pub fields: Vec<ChangedField>,
     /// The targets in the older version, as `KIND NAME`, that the newer one still has, but that no
     /// autoscaler of this kind has as its target any more.
-    pub abandoned: Vec<String>,
+    pub targets_without_autoscaler: Vec<String>,
 }
 
 impl ChangedDraft {
@@ -76,8 +76,8 @@ impl ChangedDraft {
         missing.map(Missing::to_string).or_else(container)
     }
 
-    /// Returns true if the change removes a value that the autoscalers require, rather than that
-    /// the manifests of both versions lack it: the target, or the request of a container.
+    /// Returns true if the change removes a required value, the target or the request of a
+    /// container, and false if the older version already lacks it.
     fn is_effect(&self, missing: &Missing) -> bool {
         let has_target = |draft: &Option<Draft>| {
             draft.as_ref().is_some_and(|draft| draft.target.object.is_some())
@@ -197,8 +197,13 @@ impl Versions {
                     let fields = self.changed_fields(before, draft);
                     if !fields.is_empty() {
                         let (base, head) = (Some(before.clone()), Some(draft.clone()));
-                        let abandoned = self.abandoned_for(draft);
-                        changes.push(ChangedDraft { base, head, fields, abandoned });
+                        let targets_without_autoscaler = self.targets_without_autoscaler(draft);
+                        changes.push(ChangedDraft {
+                            base,
+                            head,
+                            fields,
+                            targets_without_autoscaler,
+                        });
                     }
                 }
             }
@@ -209,7 +214,7 @@ impl Versions {
     }
 
     /// The targets that autoscalers had in the older version, and that now have none of this kind.
-    fn abandoned_for(&self, autoscalers: &Draft) -> Vec<String> {
+    fn targets_without_autoscaler(&self, autoscalers: &Draft) -> Vec<String> {
         let Versions { base, head, autoscalers: all } = self;
         let before = base.list.iter().filter(|before| before.shares_autoscaler(autoscalers));
         let has_none = |target: &&DraftTarget| {

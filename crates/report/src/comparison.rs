@@ -628,7 +628,7 @@ mod tests {
 
     /// A figure that a run does not have is not zero.
     #[test]
-    fn the_mean_of_runs_is_that_of_existing_figures() {
+    fn the_mean_of_runs_leaves_out_missing_figures() {
         let row = |run: u32, cost: Option<f64>| ComparisonRow {
             setting: SettingName::of_only_scenario("web"),
             run: Some(run),

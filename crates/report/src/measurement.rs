@@ -134,8 +134,8 @@ impl MeasuredMetric {
     }
 }
 
-/// What is known of the HPAs before their first reconciles: their first metrics and limits. What no
-/// reconcile shows is that of the reference.
+/// What is known of the HPAs before their first reconciles: their first metrics and limits. Values
+/// that no reconcile shows are taken from the reference.
 fn first_states(
     scenario: &Scenario,
     run: &FreeRun,

@@ -64,7 +64,7 @@ const MOST_CHECKED: usize = 8;
 /// The start-up time of the check of a scenario whose pods are ready at once.
 const USUAL_STARTUP: Span = Span::from_secs(30);
 
-/// The most changes of the best setting of which all combinations are tried.
+/// The largest number of changes whose combinations are all tried.
 const MOST_COMBINED: u32 = 5;
 
 /// Of the settings of a search that is not exhaustive, one in this number is one of the best
@@ -487,8 +487,8 @@ impl<'s> Searching<'s> {
         kept.into_iter().map(|(point, _)| point.clone()).collect()
     }
 
-    /// The best setting without changes that save nothing: with fewer of them, it would cost more,
-    /// or meet the objective on fewer days or in fewer checks.
+    /// Removes the unnecessary changes of the best setting: without any remaining change, it would
+    /// cost more, meet the objective on fewer days, or pass fewer checks.
     fn simplified(&mut self, best: Best, scores: &mut Scores, conditions: &[Condition]) -> Best {
         let fewer = self.with_fewer_changes(&best.point);
         let unknown: Vec<Point> =
@@ -518,8 +518,8 @@ impl<'s> Searching<'s> {
         best
     }
 
-    /// The settings with only some of the changes of a setting: all of them or, of a setting with
-    /// many changes, those without one of them.
+    /// The settings with a part of the changes of a setting: every part or, if there are many
+    /// changes, only the parts that lack one change.
     fn with_fewer_changes(&self, point: &Point) -> Vec<Point> {
         let axes = changed(point, &self.start);
         let count = u32::try_from(axes.len()).unwrap_or(u32::MAX);

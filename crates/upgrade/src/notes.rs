@@ -92,12 +92,16 @@ impl Notes {
             format!("{} no longer serves {version}: apply the HPA as autoscaling/v2", upgrade.to)
         }));
         others.extend(upgrade.rejection_as_new(original).map(|why| {
-            format!("{} accepts it only because it is stored: for a new HPA, {why}", upgrade.to)
+            format!(
+                "the API server of {} accepts the HPA only because it is already stored; it would \
+                 reject a new HPA: {why}",
+                upgrade.to
+            )
         }));
         if upgrade.stores_tolerance_only_after(original) {
             others.push(format!(
-                "{} stores the HPA without its `tolerance`: to use it, apply the manifest again \
-                 after the upgrade",
+                "before the upgrade, the API server of {} stores the HPA without `tolerance`: to \
+                 set the field, apply the manifest again after the upgrade",
                 upgrade.from
             ));
         }

@@ -71,8 +71,8 @@ impl ControlPlane {
         })
     }
 
-    /// Predicts a scenario whose HPAs another control plane stored before; HPAs that it rejects
-    /// are new. None: all are new. `release` is the name in the trace.
+    /// Predicts a scenario. `stored_by` is the control plane that stored the HPAs earlier; HPAs
+    /// that it rejects are created. None: all HPAs are created. `release` is the name in the trace.
     #[must_use]
     pub fn run(
         &self,
@@ -195,18 +195,18 @@ impl Upgrade {
     /// The scenario as the older and as the newer control plane run it: with their feature gates,
     /// and without fields that the API server does not know.
     ///
-    /// # Errors
-    /// What a scenario can't have: components with different gates, or HPAs that the API server
-    /// accepts, or keeps as they are, only because they are stored.
+    /// # Errors If the components have different feature gates, or if the result depends on HPAs
+    /// that are already stored: a scenario can express neither.
     pub fn sides(&self, scenario: &Arc<Scenario>) -> [Result<Arc<Scenario>, &'static str>; 2] {
         let [oldest, newest] = self.control_planes();
         let side = |release, plane: ControlPlane| {
             let gate_overrides = gate_overrides(release, &plane);
-            let gate_overrides = gate_overrides
-                .ok_or("a scenario can't have different feature gates in the two components")?;
+            let gate_overrides = gate_overrides.ok_or(
+                "the components of a scenario's control plane have the same feature gates",
+            )?;
             let [stored, new] = [Some(&oldest), None].map(|by| plane.run(scenario, by, "").trace);
             if difference(&stored, &new).is_some() {
-                return Err("a scenario can't have an HPA that an earlier release stored");
+                return Err("a scenario creates its HPAs, so none of them is already stored");
             }
             let known = match plane.rules.admission.has_tolerance {
                 true => Scenario::clone(scenario),

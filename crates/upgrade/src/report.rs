@@ -200,7 +200,7 @@ impl Group {
         lines.into_iter().flatten().collect()
     }
 
-    /// `For example web with 2 replicas, cpu 88%: at 15s, 3 replicas before this change, …`.
+    /// `For example web with 2 replicas, cpu 88%: at 15s, 3 replicas without this change, …`.
     fn example_text(&self, subjects: &[Subject]) -> Option<String> {
         let example = self.example.as_ref()?;
         let name = subjects.get(self.example_of)?.names.join(" and ");
@@ -213,10 +213,14 @@ impl Group {
             Some(_) => String::new(),
             None => format!("{} is ", first.field),
         };
+        let described = described(example, self.difference.load_size().is_none());
+        let [without, with] = match self.difference.has_alternative_causes {
+            true => ["before the upgrade", "after it"],
+            false => ["without this change", "with it"],
+        };
         Some(format!(
-            "For example {name} with {}: at {}, {field}{before} before this change, and {after} \
-             after it",
-            described(example, self.difference.load_size().is_none()),
+            "For example {name} with {described}: at {}, {field}{before} {without}, and {after} \
+             {with}",
             example.at,
         ))
     }

@@ -62,8 +62,9 @@ pub struct Difference {
     pub is_on_given_load: bool,
     /// The simplest generated load that shows it. None: the given load does.
     load: Option<GeneratedLoad>,
-    /// True if no change alone explains the difference: any of several has the same effect.
-    is_joint: bool,
+    /// True if the difference remains without any single change, because each of several changes
+    /// causes it.
+    pub(crate) has_alternative_causes: bool,
 }
 
 /// The generated parts of a scenario.
@@ -103,7 +104,8 @@ pub struct Example {
     pub changed: Changed,
     /// The time of the effect.
     pub at: Time,
-    /// The replicas at that time before and after the change, if they differ.
+    /// The replicas at that time without and with the change, if they differ. If there are
+    /// alternative causes: before and after the upgrade.
     pub replicas: Option<[i32; 2]>,
 }
 
@@ -123,8 +125,8 @@ impl Step {
     }
 
     /// What the newest control plane would do differently without the change, and when. None: the
-    /// change has no effect, or prevents that other changes have a larger effect than the visible
-    /// one.
+    /// change has no effect, or it prevents other changes from having an effect larger than the
+    /// visible one.
     fn own_effect(&self, without: &FreeRun, visible: &Visible) -> Option<(Effect, Time)> {
         self.effect(without, &visible.newest).filter(|(effect, _)| *effect <= visible.effect)
     }
@@ -228,9 +230,9 @@ impl Upgrade {
         searched
     }
 
-    /// Why each release rejects a scenario, if it does: the older one first. It names a feature
-    /// gate without which it is rejected. The newer release accepts what it would reject in a new
-    /// HPA, if it is stored.
+    /// Why each release rejects a scenario, if it does: the older one first. The reason names the
+    /// feature gate that would have to be on. The newer release may accept a stored HPA that it
+    /// would reject as a new one.
     #[must_use]
     pub fn rejections(&self, scenario: &Arc<Scenario>) -> [Option<String>; 2] {
         let [oldest, newest] = self.control_planes();
@@ -240,8 +242,8 @@ impl Upgrade {
         ]
     }
 
-    /// Why the newer release would reject a scenario if its HPAs were not stored, if it accepts
-    /// them because they are.
+    /// Why the newer release would reject the HPAs as new. None: it rejects them even if they are
+    /// stored, or accepts them as new.
     #[must_use]
     pub fn rejection_as_new(&self, scenario: &Arc<Scenario>) -> Option<String> {
         let [_, newest] = self.control_planes();
@@ -296,7 +298,7 @@ impl Upgrade {
         tree["requirement"] = requirement.clone().into();
         let scenario =
             Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
-        let before = if found.is_joint { plan.oldest } else { step.newest_without };
+        let before = if found.has_alternative_causes { plan.oldest } else { step.newest_without };
         let [before, after] = [before, plan.newest].map(|plane| plan.run(&plane, &scenario));
         let (effect, at) = effect(&before, &after)?;
         let first = difference(&before.trace, &after.trace)?;
@@ -337,7 +339,7 @@ impl Plan {
         found: &Difference,
     ) -> Option<Time> {
         let visible = self.visible(scenario).1?;
-        if found.is_joint {
+        if found.has_alternative_causes {
             let joint = self.try_scenario(scenario, None, &mut Searched::default())?;
             let is_same = (joint.cause, joint.effect) == (found.cause, found.effect);
             return is_same.then_some(visible.at);
@@ -363,12 +365,12 @@ impl Plan {
             run
         };
         let (ticks, visible) = self.visible(scenario);
-        let found = |step: &Step, effect, is_joint| Difference {
+        let found = |step: &Step, effect, has_alternative_causes| Difference {
             cause: step.cause,
             effect,
             is_on_given_load: load.is_none(),
             load: load.cloned(),
-            is_joint,
+            has_alternative_causes,
         };
         let (mut own, mut last) = (Vec::new(), None);
         if let Some(visible) = &visible {

@@ -59,8 +59,8 @@ fn the_expectations_alone_can_be_checked() {
 }
 
 #[rstest]
-#[case(&["--compare", "expectations"], "this option requires --program or --controller")]
-#[case(&["--compare", "scale", "--program", "x"], "with --program, the value is `all` or")]
+#[case(&["--compare", "expectations"], "requires --program or --controller")]
+#[case(&["--compare", "scale", "--program", "x"], "with --program, use `all` or")]
 fn what_to_compare_depends_on_the_controller(#[case] options: &[&str], #[case] message: &str) {
     let run = kube_lockstep(&["run", "tolerance"]).args(options).assert().code(2);
     assert!(stderr(&run).contains(message), "{}", stderr(&run));

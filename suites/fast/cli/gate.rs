@@ -267,7 +267,7 @@ fn an_hpa_that_moves_to_another_workload_is_not_compared() {
     let lines = json(&gate(folder, &["--format=json", "--budget", "peak<=0"]).assert().code(1));
     assert_eq!((&lines[0]["change"], &lines[0]["base"]), (&"moved".into(), &Value::Null));
     assert_eq!(lines[0]["verdict"], "over budget");
-    assert_eq!(lines[0]["abandoned"], serde_json::json!(["Deployment checkout"]));
+    assert_eq!(lines[0]["targetsWithoutAutoscaler"], serde_json::json!(["Deployment checkout"]));
     // Another HPA scales the old target, whether or not it is selected.
     let hpas = fs::read_to_string(folder.join("deploy/hpas.yaml")).expect("a file");
     let first =
@@ -278,7 +278,7 @@ fn an_hpa_that_moves_to_another_workload_is_not_compared() {
         let shown = stdout(&gate(folder, more).assert().code(0));
         assert!(shown.contains("1 moved") && !shown.contains("note: "), "{shown}");
     }
-    // So it is if the old target is gone.
+    // Without the old target, there is no note either.
     fs::remove_file(folder.join("deploy/other.yaml")).expect("a file");
     fs::write(
         folder.join("deploy/deployments.yaml"),
@@ -290,7 +290,7 @@ fn an_hpa_that_moves_to_another_workload_is_not_compared() {
 }
 
 #[test]
-fn an_hpa_that_joins_another_one_abandons_its_target() {
+fn a_target_whose_hpa_moves_to_another_workload_is_noted() {
     let repository = repository();
     let folder = repository.path();
     edit(folder, "hpas.yaml", "    name: search\n", "    name: checkout\n");

@@ -144,8 +144,8 @@ fn an_hpa_that_both_releases_reject_is_no_difference() {
     let shown = stdout(&command.args(releases).args(gate).assert().code(1));
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
-        "front: 1.36 accepts it only because it is stored: for a new HPA, the API server of 1.36 \
-         rejects HPA front",
+        "front: the API server of 1.36 accepts the HPA only because it is already stored; it would \
+         reject a new HPA: the API server of 1.36 rejects HPA front",
         "(the feature gate HPAScaleToZero is off)",
         "to 0 and never back: the feature gate HPAScaleToZero is off in the kube-controller-manager",
         "1.36 the feature gate HPAScaleToZero is now off",
@@ -221,7 +221,7 @@ fn feature_gates_are_those_of_the_cluster() {
     let on = ["--to-feature-gates", "HPAConfigurableTolerance=true"];
     let shown = run(&[&["--from", "1.32", "--to", "1.33"], &on[..]].concat());
     assert!(shown.contains("1.33 the feature gate HPAConfigurableTolerance is now on"), "{shown}");
-    let note = "1.32 stores the HPA without its `tolerance`: to use it, apply the manifest again";
+    let note = "the API server of 1.32 stores the HPA without `tolerance`: to set the field, apply";
     assert!(shown.contains(note), "{shown}");
     // The same release with other gates.
     let shown_again = run(&[&["--from", "1.33", "--to", "1.33"], &on[..]].concat());

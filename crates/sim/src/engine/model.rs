@@ -88,8 +88,8 @@ struct Applied {
     hpa: Option<(usize, HpaChange)>,
 }
 
-/// What an API server does with the spec of a new or changed HPA. Returns true if the next write
-/// of the status also changes the spec: see [`Served::lossy`].
+/// Applies defaults and validation to the spec of a new or changed HPA, as an API server does.
+/// Returns true if the next write of the status also changes the spec: see [`Served::lossy`].
 fn admit(
     name: &str,
     spec: &mut HpaSpec,
@@ -173,9 +173,9 @@ impl Simulation {
         }
     }
 
-    /// Treats the HPAs of a scenario as already stored by another API server: the submitted HPAs
-    /// change them, so that they keep what only a stored HPA may have. An HPA that this API server
-    /// rejects is new.
+    /// Treats the HPAs of a scenario as already stored by the API server `by`: submitting them is
+    /// an update, so they keep values that are allowed only in a stored HPA. HPAs that `by` rejects
+    /// are created instead.
     #[must_use]
     pub fn with_stored_hpas(mut self, scenario: &Scenario, by: &ApiServer<'_>) -> Simulation {
         for (served, hpa) in self.hpas.iter_mut().zip(&scenario.hpas) {

@@ -87,8 +87,8 @@ impl KnownMetric {
         self.usage.map(|usage| usage.total)
     }
 
-    /// Takes over the request that a pod starts with, if no reconcile has shown it: the controller
-    /// can't calculate it if a container has none.
+    /// Uses the initial request of a pod if no reconcile shows a request: the controller calculates
+    /// none if a container lacks it.
     pub fn fill_in_request(&mut self, spec: &PodSpec) {
         let MetricDerivation { name, source, .. } = &self.metric;
         let only = match source {

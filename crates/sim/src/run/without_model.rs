@@ -51,13 +51,15 @@ fn unsupported(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Option<Skip
         return Some("it has no expectations, and nothing else is checked".into());
     }
     if scenario.all_expectations_are_for_others(release) {
-        return Some(format!("none of its expectations is for {release}").into());
+        return Some(format!("none of its expectations applies to {release}").into());
     }
     if scenario.vpa.is_some() {
-        return Some("a scenario with a VPA requires a controller with a model".into());
+        return Some("--compare expectations does not support VPAs".into());
     }
     let interrupts = !during::pending(scenario).is_empty();
-    interrupts.then(|| "events during a reconcile require a controller with a model".into())
+    interrupts.then(|| {
+        "--compare expectations does not support events during a reconcile (`during`)".into()
+    })
 }
 
 /// Runs the scenario, and adds what the controller did to the findings.
@@ -139,11 +141,11 @@ mod tests {
     use kube_lockstep_scenario::testing::scenario;
 
     /// The model, as a controller without a model.
-    struct Foreign(Model);
+    struct Unmodeled(Model);
 
-    impl Engine for Foreign {
+    impl Engine for Unmodeled {
         fn name(&self) -> &'static str {
-            "foreign"
+            "unmodeled"
         }
 
         fn release(&self) -> Release {
@@ -190,7 +192,7 @@ until: 3m
 {expect}
 "
         );
-        super::run(&scenario(&text), &mut Foreign(Model::new(Release::NEWEST)))
+        super::run(&scenario(&text), &mut Unmodeled(Model::new(Release::NEWEST)))
     }
 
     #[test]
@@ -206,7 +208,7 @@ until: 3m
     }
 
     #[test]
-    fn expectations_that_are_not_met_decide() {
+    fn unmet_expectations_are_the_verdict() {
         let outcome = run("expect: [{always: {}, replicas: {atMost: 3}}]");
         assert_eq!((outcome.verdict, outcome.unmet.len()), (Verdict::Unmet, 1));
     }
