@@ -252,7 +252,7 @@ fn mistakes_are_explained() {
             "--to-feature-gates: cannot set feature gate HPAConfigurableTolerance to false",
         ),
         (&["--from", "1.36", "--to", "1.32"][..], "--from must be older than --to"),
-        (&["--from", "1.36", "--to", "1.36"][..], "different feature gates"),
+        (&["--from", "1.36", "--to", "1.36"][..], "set other feature gates"),
         (
             &["--from", "1.32", "--from-feature-gates", "HPAConfigurableTolerance=true"],
             "feature gate HPAConfigurableTolerance does not exist in Kubernetes 1.32",
