@@ -89,7 +89,10 @@ fn smoke(engine: &mut dyn Engine) -> Result<(), Failed> {
 
 /// Without a model, a reconcile consists of the actions in one step. These fixtures expect something
 /// of a reconcile that takes longer.
-const LONG_RECONCILES: [&str; 1] = ["errors/a-conflict-on-the-scale-is-tried-five-times"];
+const LONG_RECONCILES: [&str; 2] = [
+    "errors/a-conflict-on-the-scale-is-tried-five-times",
+    "restart/the-resync-counts-from-the-restart",
+];
 
 /// Runs all fixtures on a controller without a model. The timing of the steps differs from that of a
 /// run with the model.
