@@ -86,21 +86,12 @@ impl ControlPlane {
     }
 }
 
-/// A step between two control planes.
+/// A step between the control planes before and after the upgrade.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) cause: Cause,
-    pub(crate) before: ControlPlane,
-    pub(crate) after: ControlPlane,
-    /// The newest control plane without this step.
-    pub(crate) newest_without: ControlPlane,
-}
-
-impl Step {
-    /// Returns true if the time of the first reconcile changes.
-    pub(crate) fn moves_first_reconcile(&self) -> bool {
-        self.before.rules.queue.first_reconcile != self.after.rules.queue.first_reconcile
-    }
+    /// True if the time of the first reconcile changes.
+    pub(crate) moves_first_reconcile: bool,
 }
 
 /// All steps, in order.
@@ -109,10 +100,31 @@ pub(crate) struct Plan {
     pub(crate) oldest: ControlPlane,
     pub(crate) newest: ControlPlane,
     pub(crate) steps: Vec<Step>,
+    /// The number of rows of the older release.
+    rows: usize,
+    /// The settings of gates that apply until a step changes them.
+    old_settings: Vec<GateSetting>,
 }
 
 impl Plan {
-    /// Predicts a scenario on one of the control planes. The oldest one has stored the HPAs.
+    /// The control plane after some of the steps, by their indices.
+    pub(crate) fn after(&self, steps: &[usize]) -> ControlPlane {
+        let causes = || steps.iter().filter_map(|step| Some(self.steps.get(*step)?.cause));
+        let rows = causes().filter_map(|cause| match cause {
+            Cause::Change(row) => Some(row),
+            Cause::Gate(_) => None,
+        });
+        let rules = Rules::after_rows((0..self.rows).chain(rows));
+        let mut plane = ControlPlane::new(rules, &self.old_settings);
+        for cause in causes() {
+            if let Cause::Gate(gate) = cause {
+                plane.gates = plane.gates.with(gate, &self.newest.gates);
+            }
+        }
+        plane
+    }
+
+    /// Predicts a scenario on a control plane. The oldest one has stored the HPAs.
     pub(crate) fn run(&self, plane: &ControlPlane, scenario: &Arc<Scenario>) -> FreeRun {
         plane.run(scenario, Some(&self.oldest), "")
     }
@@ -137,28 +149,27 @@ impl Upgrade {
     pub(crate) fn plan(&self) -> Plan {
         let [oldest, newest] = self.control_planes();
         let known = |release| CHANGES.iter().take_while(|it| it.since <= release).count();
-        let old_settings = self.older_settings();
+        let (rows, old_settings) = (known(self.from), self.older_settings());
         let mut before = oldest;
         let mut steps = Vec::new();
-        let mut step = |cause, after, newest_without| {
+        let mut step = |cause, after: ControlPlane| {
+            let first_reconcile = |plane: ControlPlane| plane.rules.queue.first_reconcile;
+            let moves_first_reconcile = first_reconcile(before) != first_reconcile(after);
             if after != before {
-                steps.push(Step { cause, before, after, newest_without });
+                steps.push(Step { cause, moves_first_reconcile });
             }
             before = after;
         };
-        for row in known(self.from)..known(self.to) {
+        for row in rows..known(self.to) {
             let after = ControlPlane::new(Rules::after(row + 1), &old_settings);
-            let without = Rules::without(row, known(self.to));
-            step(Cause::Change(row), after, ControlPlane::new(without, &self.to_gates));
+            step(Cause::Change(row), after);
         }
         let mut after = ControlPlane::new(newest.rules, &old_settings);
-        let old = after.gates;
         for gate in Gate::ALL {
             after.gates = after.gates.with(gate, &newest.gates);
-            let without = ControlPlane { gates: newest.gates.with(gate, &old), ..newest };
-            step(Cause::Gate(gate), after, without);
+            step(Cause::Gate(gate), after);
         }
-        Plan { oldest, newest, steps }
+        Plan { oldest, newest, steps, rows, old_settings }
     }
 
     /// The explanation of a cause.

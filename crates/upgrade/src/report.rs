@@ -214,13 +214,9 @@ impl Group {
             None => format!("{} is ", first.field),
         };
         let described = described(example, self.difference.load_size().is_none());
-        let [without, with] = match self.difference.has_alternative_causes {
-            true => ["before the upgrade", "after it"],
-            false => ["without this change", "with it"],
-        };
         Some(format!(
-            "For example {name} with {described}: at {}, {field}{before} {without}, and {after} \
-             {with}",
+            "For example {name} with {described}: at {}, {field}{before} without this change, and \
+             {after} with it",
             example.at,
         ))
     }

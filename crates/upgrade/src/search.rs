@@ -1,6 +1,5 @@
 //! Searches for loads under which two releases differ.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -62,9 +61,9 @@ pub struct Difference {
     pub is_on_given_load: bool,
     /// The simplest generated load that shows it. None: the given load does.
     load: Option<GeneratedLoad>,
-    /// True if the difference remains without any single change, because each of several changes
-    /// causes it.
-    pub(crate) has_alternative_causes: bool,
+    /// The steps that explain the difference on this load, by their indices: after them alone, the
+    /// control plane acts like the newest one, and without any of them, it does not.
+    steps: Vec<usize>,
 }
 
 /// The generated parts of a scenario.
@@ -120,15 +119,8 @@ impl Step {
     /// What differs between predictions without and with the change, and when.
     fn effect(&self, before: &FreeRun, after: &FreeRun) -> Option<(Effect, Time)> {
         let (found, at) = effect(before, after)?;
-        let is_first_reconcile = self.moves_first_reconcile() && found == Effect::Replicas;
+        let is_first_reconcile = self.moves_first_reconcile && found == Effect::Replicas;
         Some((if is_first_reconcile { Effect::FirstReconcile } else { found }, at))
-    }
-
-    /// What the newest control plane would do differently without the change, and when. None: the
-    /// change has no effect, or it prevents other changes from having an effect larger than the
-    /// visible one.
-    fn own_effect(&self, without: &FreeRun, visible: &Visible) -> Option<(Effect, Time)> {
-        self.effect(without, &visible.newest).filter(|(effect, _)| *effect <= visible.effect)
     }
 }
 
@@ -200,11 +192,8 @@ impl Upgrade {
         watch: &dyn Fn(u64) -> bool,
     ) -> Searched {
         let (plan, mut searched) = (self.plan(), Searched::default());
-        // The most important difference that no change alone explains.
-        let mut joint: Option<Difference> = None;
         if has_load {
-            let found = plan.try_scenario(scenario, None, &mut searched);
-            found.into_iter().for_each(|joint| searched.add(joint));
+            plan.try_scenario(scenario, None, &mut searched);
         }
         let loads = Loads::new(scenario);
         let mut index = 0;
@@ -218,13 +207,7 @@ impl Upgrade {
             searched.scenarios += 1;
             let size = measure(&generated, Priority::Parts);
             let load = GeneratedLoad { tree: generated, size };
-            let found = plan.try_scenario(&Arc::new(scenario), Some(&load), &mut searched);
-            joint = joint.into_iter().chain(found).min_by_key(Difference::order);
-        }
-        let is_explained =
-            |it: &Difference| searched.differences.iter().any(|known| known.effect >= it.effect);
-        if let Some(joint) = joint.filter(|it| !is_explained(it)) {
-            searched.add(joint);
+            plan.try_scenario(&Arc::new(scenario), Some(&load), &mut searched);
         }
         searched.differences.sort_by_key(|difference| difference.cause);
         searched
@@ -274,7 +257,6 @@ impl Upgrade {
             Cause::Gate(gate) => format!("{}-{}", reason.since, gate.name()),
         };
         let plan = self.plan();
-        let step = plan.steps.iter().find(|step| step.cause == found.cause)?;
         let loads = Loads::new(scenario);
         let Scenario { path, line, .. } = &**scenario;
         let (path, line) = (path.clone(), *line);
@@ -285,7 +267,7 @@ impl Upgrade {
                 let read_part =
                     |part: &Value| read(&loads.with(part)).filter(|_| loads.are_usual(part));
                 let mut fails = |scenario: &Arc<Scenario>| {
-                    let at = plan.shows(scenario, step, found)?;
+                    let at = plan.shows(scenario, found)?;
                     Some(FailurePoint { at, replicas: Vec::new() })
                 };
                 let tree = load.tree.clone();
@@ -298,8 +280,9 @@ impl Upgrade {
         tree["requirement"] = requirement.clone().into();
         let scenario =
             Arc::new(Scenario { id, requirement, path, line, ..Scenario::clone(&scenario) });
-        let before = if found.has_alternative_causes { plan.oldest } else { step.newest_without };
-        let [before, after] = [before, plan.newest].map(|plane| plan.run(&plane, &scenario));
+        let before = plan.after(&plan.others(found));
+        let planes = [before, plan.after(&found.steps)];
+        let [before, after] = planes.map(|plane| plan.run(&plane, &scenario));
         let (effect, at) = effect(&before, &after)?;
         let first = difference(&before.trace, &after.trace)?;
         let rows = match found.cause {
@@ -314,84 +297,95 @@ impl Upgrade {
     }
 }
 
-/// How the oldest and the newest control plane differ in a scenario.
-struct Visible {
-    oldest: FreeRun,
-    newest: FreeRun,
-    effect: Effect,
-    at: Time,
-}
-
 impl Plan {
-    /// The difference between the oldest and the newest control plane in a scenario.
-    fn visible(&self, scenario: &Arc<Scenario>) -> (u64, Option<Visible>) {
-        let (oldest, newest) = (self.run(&self.oldest, scenario), self.run(&self.newest, scenario));
-        let ticks = (oldest.ticks.len() + newest.ticks.len()) as u64;
-        let found = effect(&oldest, &newest);
-        (ticks, found.map(|(effect, at)| Visible { oldest, newest, effect, at }))
+    /// The steps that explain a difference, without its own one.
+    fn others(&self, found: &Difference) -> Vec<usize> {
+        let is_other = |step: &usize| self.steps[*step].cause != found.cause;
+        found.steps.iter().copied().filter(is_other).collect()
     }
 
-    /// The time at which a scenario shows the effect of a difference, neither more nor less.
-    pub(crate) fn shows(
-        &self,
-        scenario: &Arc<Scenario>,
-        step: &Step,
-        found: &Difference,
-    ) -> Option<Time> {
-        let visible = self.visible(scenario).1?;
-        if found.has_alternative_causes {
-            let joint = self.try_scenario(scenario, None, &mut Searched::default())?;
-            let is_same = (joint.cause, joint.effect) == (found.cause, found.effect);
-            return is_same.then_some(visible.at);
-        }
+    /// The time at which a scenario shows the effect of a difference, neither more nor less, with
+    /// the same steps.
+    pub(crate) fn shows(&self, scenario: &Arc<Scenario>, found: &Difference) -> Option<Time> {
         let run = |plane: &ControlPlane| self.run(plane, scenario);
-        step.effect(&run(&step.before), &run(&step.after))?;
-        let own = step.own_effect(&run(&step.newest_without), &visible);
-        own.filter(|(effect, _)| *effect == found.effect).map(|(_, at)| at)
+        let newest = run(&self.newest);
+        let (visible, _) = effect(&run(&self.oldest), &newest)?;
+        if !is_alike(&run(&self.after(&found.steps)), &newest) {
+            return None;
+        }
+        let place = found.steps.iter().position(|it| self.steps[*it].cause == found.cause)?;
+        let step = self.steps[found.steps[place]];
+        let in_order = [&found.steps[..place], &found.steps[..=place]].map(|it| self.after(it));
+        step.effect(&run(&in_order[0]), &run(&in_order[1]))?;
+        let (own, at) = step.effect(&run(&self.after(&self.others(found))), &newest)?;
+        (own.min(visible) == found.effect).then_some(at)
     }
 
-    /// Predicts a scenario on each control plane, and adds the causes that have an effect. If there
-    /// is a difference but no such cause, returns the difference with the last change that adds to
-    /// it.
+    /// Predicts a scenario on the oldest and the newest control plane and, if they differ, on those
+    /// between them, and adds the causes of the difference.
     fn try_scenario(
         &self,
         scenario: &Arc<Scenario>,
         load: Option<&GeneratedLoad>,
         searched: &mut Searched,
-    ) -> Option<Difference> {
+    ) {
+        let mut ticks = 0;
         let mut run = |plane: &ControlPlane| {
             let run = self.run(plane, scenario);
-            searched.ticks += run.ticks.len() as u64;
+            ticks += run.ticks.len() as u64;
             run
         };
-        let (ticks, visible) = self.visible(scenario);
-        let found = |step: &Step, effect, has_alternative_causes| Difference {
-            cause: step.cause,
-            effect,
-            is_on_given_load: load.is_none(),
-            load: load.cloned(),
-            has_alternative_causes,
-        };
-        let (mut own, mut last) = (Vec::new(), None);
-        if let Some(visible) = &visible {
-            let mut before = Cow::Borrowed(&visible.oldest);
-            for step in &self.steps {
-                let after = run(&step.after);
-                if let Some((added, _)) = step.effect(&before, &after) {
-                    // A change that a later one reverts or replaces has no effect of its own.
-                    let effect = step.own_effect(&run(&step.newest_without), visible);
-                    own.extend(effect.map(|(effect, _)| found(step, effect, false)));
-                    if added <= visible.effect {
-                        last = Some(step);
-                    }
+        let (oldest, newest) = (run(&self.oldest), run(&self.newest));
+        if let Some((visible, _)) = effect(&oldest, &newest) {
+            let (steps, own) = self.needed(&newest, &mut run);
+            let mut before = oldest;
+            for (place, own) in own.into_iter().enumerate() {
+                let step = &self.steps[steps[place]];
+                let after = run(&self.after(&steps[..=place]));
+                // A step without an effect of its own is a condition of a later one.
+                if step.effect(&before, &after).is_some() {
+                    searched.add(Difference {
+                        cause: step.cause,
+                        effect: own.min(visible),
+                        is_on_given_load: load.is_none(),
+                        load: load.cloned(),
+                        steps: steps.clone(),
+                    });
                 }
-                before = Cow::Owned(after);
+                before = after;
             }
         }
         searched.ticks += ticks;
-        let joint = last.filter(|_| own.is_empty()).zip(visible);
-        own.into_iter().for_each(|difference| searched.add(difference));
-        joint.map(|(step, visible)| found(step, visible.effect, true))
+    }
+
+    /// A smallest set of steps after which the control plane acts like the newest one, and what
+    /// changes without each of them. Of several steps that each have the same effect, the last one
+    /// is in the set. A step that a later one reverts is not, and nor is the later one.
+    fn needed(
+        &self,
+        newest: &FreeRun,
+        run: &mut dyn FnMut(&ControlPlane) -> FreeRun,
+    ) -> (Vec<usize>, Vec<Effect>) {
+        let mut steps: Vec<usize> = (0..self.steps.len()).collect();
+        loop {
+            let (mut own, mut place, before) = (Vec::new(), 0, steps.len());
+            while place < steps.len() {
+                let step = steps.remove(place);
+                let without = run(&self.after(&steps));
+                if is_alike(&without, newest) {
+                    continue;
+                }
+                steps.insert(place, step);
+                place += 1;
+                // Without an effect, the prediction without the step ends where chance decides.
+                let effect = self.steps[step].effect(&without, newest);
+                own.push(effect.map_or(Effect::Status, |(effect, _)| effect));
+            }
+            // A step that is left out can make an earlier one unnecessary.
+            if steps.len() == before {
+                return (steps, own);
+            }
+        }
     }
 }
 
@@ -438,6 +432,12 @@ fn replicas_at(run: &FreeRun, scenario: &Scenario, at: Time) -> i32 {
     let mut ticks = run.ticks.iter().rev();
     let last = ticks.find(|tick| tick.target == 0 && tick.observation.at <= at);
     last.map_or(scenario.workload.replicas, |tick| tick.replicas_after)
+}
+
+/// Returns true if a user can't see a difference between two predictions.
+fn is_alike(one: &FreeRun, other: &FreeRun) -> bool {
+    let is_determined = one.undetermined.is_none() && other.undetermined.is_none();
+    is_determined && effect(one, other).is_none()
 }
 
 /// What differs between two predictions, and when. None: nothing that a user can see.

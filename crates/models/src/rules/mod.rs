@@ -131,6 +131,12 @@ impl Rules {
         Rules::by(CHANGES.iter().take(changes))
     }
 
+    /// The behavior after some of the rows of [`CHANGES`], by their indices.
+    #[must_use]
+    pub fn after_rows(rows: impl Iterator<Item = usize>) -> Rules {
+        Rules::by(rows.filter_map(|row| CHANGES.get(row)))
+    }
+
     /// The behavior after the first `changes` rows of [`CHANGES`], but without the row `index`.
     #[must_use]
     pub fn without(index: usize, changes: usize) -> Rules {
