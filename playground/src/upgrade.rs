@@ -53,7 +53,8 @@ pub(crate) fn searched(
         file: scenario.path.clone(),
         line: scenario.line,
         known: notes.effect(),
-        searched: (!notes.is_refused()).then(search),
+        must_be_rewritten: notes.must_be_rewritten(),
+        searched: notes.can_be_searched().then(search),
         notes: notes.all(),
     }];
     let mut groups = Group::all(&upgrade, &subjects);

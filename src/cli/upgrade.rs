@@ -35,8 +35,8 @@ const HELP: &str = "\
 Exit codes:
     0    the search finds no HPA with other replicas, apart from the time of the first reconcile;
        HPAs that both releases reject do not count
-  1    an HPA can have other replicas, one release rejects it, or upstream's controllers do not
-       confirm an example
+  1    an HPA can have other replicas, one release rejects it or no longer serves the API version of
+       its manifest, or upstream's controllers do not confirm an example
   2    an invalid command line, or no valid HPA
   3    an output can't be written
   130  interrupted (Ctrl-C); the result is that of the HPAs so far";
@@ -172,6 +172,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let ticks = args.ticks.unwrap_or((10_000_000 / count.max(1)).clamp(40_000, 1_000_000));
     let upgrade =
         Upgrade { from: args.from, to: args.to, from_gates, to_gates, ticks, seed: args.seed };
+    let [before, after] = upgrade.control_planes();
+    if before == after {
+        let what = "the feature gates before and after the upgrade are the same";
+        return Err(Failure::usage(what).into());
+    }
     let findings = Findings::new(&manifests, &upgrade);
     let notes = drafts.iter().zip(&scenarios);
     let notes =
@@ -202,7 +207,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     }
     ending.end_by_signal();
     let differs = |it: &Subject| it.effect() == Some(Effect::Replicas);
-    let is_same = !subjects.iter().any(differs) && is_confirmed;
+    let must_change = |it: &Subject| differs(it) || it.must_be_rewritten;
+    let is_same = !subjects.iter().any(must_change) && is_confirmed;
     Ok(if is_same { exit::CONFORMS } else { exit::DIVERGES })
 }
 
@@ -244,7 +250,7 @@ impl Args {
         stop: &CancellationToken,
     ) -> Vec<Subject> {
         let searched: Vec<usize> =
-            (0..drafts.len()).filter(|index| !notes[*index].is_refused()).collect();
+            (0..drafts.len()).filter(|index| notes[*index].can_be_searched()).collect();
         let to_search: Vec<(Arc<Scenario>, bool)> = searched
             .iter()
             .map(|index| (scenarios[*index].clone(), drafts[*index].missing.is_empty()))
@@ -270,6 +276,7 @@ impl Args {
             file: draft.file.clone(),
             line: draft.line,
             known: notes.effect(),
+            must_be_rewritten: notes.must_be_rewritten(),
             notes: notes.all(),
             searched: results.remove(&index),
         };

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::plan::Reason;
 use super::search::{Difference, Effect, Example, Searched, Upgrade};
+use kube_autoscaler_models::is_default::is_default;
 use kube_lockstep_manifests::field::value_text;
 use kube_lockstep_report::event_in_words;
 use kube_lockstep_report::overview::{Overview, OverviewItem};
@@ -30,6 +31,9 @@ pub struct Subject {
     pub notes: Vec<String>,
     /// The effect that is known without a search: a release rejects it, or stops it.
     pub known: Option<Effect>,
+    /// True if the newer release no longer serves the API version of a manifest: the HPA continues
+    /// to work, but the manifest can't be applied.
+    pub must_be_rewritten: bool,
     /// The result of the search. None: it was not searched.
     pub searched: Option<Searched>,
 }
@@ -325,6 +329,8 @@ impl Report<'_> {
         for effect in [Effect::FirstReconcile, Effect::Status] {
             add(self.count(effect), &format!("with {}", effect.only()));
         }
+        let rewritten = self.hpas(|it| it.must_be_rewritten);
+        add(rewritten, &format!("in an API version that {to} no longer serves"));
         let none = self.hpas(|it| it.searched.is_some() && it.effect().is_none());
         add(none, "without a difference");
         let unknown = self.hpas(|it| it.searched.is_none() && it.known.is_none());
@@ -489,6 +495,9 @@ struct SubjectLine<'s> {
     file: &'s str,
     line: usize,
     notes: &'s [String],
+    /// The newer release no longer serves the API version of the manifest.
+    #[serde(skip_serializing_if = "is_default")]
+    must_be_rewritten: bool,
     /// The largest effect; null without a difference.
     effect: Option<Effect>,
     changes: Vec<ChangeLine>,
@@ -526,6 +535,7 @@ impl<'s> SubjectLine<'s> {
             file: &subject.file,
             line: subject.line,
             notes: &subject.notes,
+            must_be_rewritten: subject.must_be_rewritten,
             effect: subject.effect(),
             changes: found.map(change).collect(),
             ticks: subject.searched.as_ref().map(|it| it.ticks),

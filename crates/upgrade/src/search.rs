@@ -359,8 +359,8 @@ impl Plan {
     }
 
     /// A smallest set of steps after which the control plane acts like the newest one, and what
-    /// changes without each of them. Of several steps that each have the same effect, the last one
-    /// is in the set. A step that a later one reverts is not, and nor is the later one.
+    /// changes without each of them. Of several steps that each have the same effect, the first
+    /// one is in the set. A step that a later one reverts is not, and nor is the later one.
     fn needed(
         &self,
         newest: &FreeRun,
@@ -368,21 +368,21 @@ impl Plan {
     ) -> (Vec<usize>, Vec<Effect>) {
         let mut steps: Vec<usize> = (0..self.steps.len()).collect();
         loop {
-            let (mut own, mut place, before) = (Vec::new(), 0, steps.len());
-            while place < steps.len() {
+            let (mut own, before) = (Vec::new(), steps.len());
+            for place in (0..before).rev() {
                 let step = steps.remove(place);
                 let without = run(&self.after(&steps));
                 if is_alike(&without, newest) {
                     continue;
                 }
                 steps.insert(place, step);
-                place += 1;
                 // Without an effect, the prediction without the step ends where chance decides.
                 let effect = self.steps[step].effect(&without, newest);
                 own.push(effect.map_or(Effect::Status, |(effect, _)| effect));
             }
-            // A step that is left out can make an earlier one unnecessary.
+            // A step that is left out can make a later one unnecessary.
             if steps.len() == before {
+                own.reverse();
                 return (steps, own);
             }
         }

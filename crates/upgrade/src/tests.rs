@@ -405,18 +405,15 @@ fn a_stored_tolerance_is_kept_by_an_api_server_without_the_gate() {
 
 #[test]
 fn a_difference_of_which_each_of_two_changes_suffices_is_found() {
-    // 1.35 turns the gate on, and 1.37 locks it. Other changes of 1.37 always show in the status,
-    // and the first reconcile is earlier.
+    // 1.35 turns the gate on, and 1.37 locks it: the first one is the cause. Other changes of 1.37
+    // always show in the status, and the first reconcile is earlier.
     let scenario = with_tolerance();
     for from in ["1.32", "1.34"] {
         let upgrade = Upgrade { ticks: 20_000, ..upgrade(from, "1.37") };
         let searched = upgrade.search(&scenario, false, &|| false);
-        let mut all = searched.differences.iter().map(|it| (upgrade.reason(it.cause).what, it));
-        let locked = "the tolerance per HPA is stable: feature gate HPAConfigurableTolerance is \
-                      locked";
-        let (_, found) = all.find(|(what, _)| what == locked).expect("the last of the changes");
-        assert_eq!(found.effect, Effect::Replicas);
-        let example = upgrade.example(&scenario, found).expect("an example");
+        let difference = with_reason(&upgrade, &searched, TOLERANCE_GATE);
+        assert_eq!(difference.effect, Effect::Replicas);
+        let example = upgrade.example(&scenario, difference).expect("an example");
         assert!(example.replicas.is_some(), "{}", example.tree);
     }
 }
