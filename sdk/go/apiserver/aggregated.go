@@ -35,5 +35,6 @@ func (a *api) answer(c *Request) (any, error) {
 	if answer == nil && err == nil {
 		err = noSuchPath
 	}
+	c.Answer = answer
 	return answer, err
 }

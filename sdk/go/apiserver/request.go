@@ -36,9 +36,10 @@ type Request struct {
 	// Object is the object that was read or stored, and Before is the object before a write, both in
 	// the stored version.
 	Object, Before map[string]any
-	// Items is the number of items of a list.
-	Items int
-	Err   error
+	// Answer is the answer of an aggregated API, and Items is the number of items of a list.
+	Answer any
+	Items  int
+	Err    error
 
 	group schema.GroupVersion
 	api   *api

@@ -22,6 +22,9 @@ type Resource struct {
 	// Admit, if set, defaults and validates an object that a client writes, in the stored version. It
 	// may change after, and returns the object to store. before is nil for a new object.
 	Admit func(subresource string, before, after map[string]any) (map[string]any, error)
+	// OwnGeneration is true if Admit sets the generation, which otherwise counts changes outside of
+	// metadata and status.
+	OwnGeneration bool
 }
 
 // Version is a version of a resource. A resource may have versions in several groups, like events.

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,7 @@ func (s *Server) submit(gr schema.GroupResource, apiVersion string, c *Request) 
 		return nil, unserved("%s", gr)
 	}
 	c.Resource, c.Version = t.resource, t.resource.stored()
+	c.Query = url.Values{"fieldValidation": {metav1.FieldValidationStrict}} // as kubectl
 	if apiVersion != "" {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {

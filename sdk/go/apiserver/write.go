@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -140,16 +142,29 @@ func (c *Request) normalize(content map[string]any) (map[string]any, error) {
 	if !scheme.Scheme.Recognizes(gvk) {
 		return content, nil
 	}
-	typed, err := scheme.Scheme.New(gvk)
+	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
-	converter := runtime.DefaultUnstructuredConverter
-	if err := converter.FromUnstructuredWithValidation(content, typed, strict); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	decoder := lenient
+	if strict {
+		decoder = exact
 	}
-	return converter.ToUnstructured(typed)
+	typed, _, err := decoder.Decode(text, &gvk, nil)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 }
+
+// The decoders of an API server, by the parameter fieldValidation of a request.
+var (
+	lenient = serializer.NewSerializerWithOptions(
+		serializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializer.SerializerOptions{})
+	exact = serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme.Scheme,
+		scheme.Scheme, serializer.SerializerOptions{Strict: true})
+)
 
 // prepare sets the metadata and the fields that the request can't change. before and after are in the
 // stored version.
@@ -206,7 +221,7 @@ func (c *Request) admit(before, after map[string]any) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	if before != nil && !equalExcept(before, after, "metadata", "status") {
+	if before != nil && !c.Resource.OwnGeneration && !equalExcept(before, after, "metadata", "status") {
 		u := &unstructured.Unstructured{Object: after}
 		u.SetGeneration((&unstructured.Unstructured{Object: before}).GetGeneration() + 1)
 	}

@@ -1,0 +1,21 @@
+// Naive is an autoscaler as one writes it with controller-runtime, and the engine that runs it in
+// virtual time: this file is all that knows of kube-lockstep.
+package main
+
+import (
+	"context"
+
+	"kube-lockstep.dev/naive/autoscaler"
+	"kube-lockstep.dev/sdk/lockstep"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() { lockstep.Serve(engine) }
+
+var engine = lockstep.Engine{
+	Name: "naive",
+	Start: func(ctx context.Context, run *lockstep.Run) error {
+		ctrl.SetLogger(lockstep.Logger())
+		return autoscaler.Run(ctx, run.Config)
+	},
+}
