@@ -178,7 +178,10 @@ func (c *Request) prepare(t *table, before, after map[string]any) (map[string]an
 		u.SetUID(uid(t.number, t.created+1))
 		u.SetCreationTimestamp(metav1.NewTime(time.Now()))
 		u.SetDeletionTimestamp(nil)
-		u.SetGeneration(1)
+		u.SetGeneration(0)
+		if !t.resource.OwnGeneration {
+			u.SetGeneration(1)
+		}
 		if hasStatus {
 			delete(after, "status")
 		}

@@ -65,7 +65,8 @@ type Run struct {
 	// FeatureGates are the feature gates that the scenario sets.
 	FeatureGates map[string]bool
 	// Metrics may be set by Start. It returns the changes of the controller's own Prometheus metrics
-	// since its last call. It is called whenever the controller has become idle.
+	// since its last call. It is called when time passes or the controller has become idle, and must
+	// return nothing in the middle of a reconcile.
 	Metrics func() []MetricChange
 
 	flags map[string]json.RawMessage

@@ -90,6 +90,7 @@ func (m *metrics) apply(namespace string, c *change) {
 		n.pods[c.PodsMetric.Metric] = c.PodsMetric
 	case c.ObjectMetric != nil:
 		o := c.ObjectMetric
+		m.world.serveObject(o.Kind)
 		n.objects[objectMetric{o.Metric, o.Kind, o.Name}] = o
 	case c.ExternalMetric != nil:
 		n.external[c.ExternalMetric.Metric] = c.ExternalMetric

@@ -58,8 +58,8 @@ func (o *observed) metrics() {
 	if o.run.Metrics == nil || !o.acted {
 		return
 	}
-	o.acted = false
 	for _, change := range o.run.Metrics() {
+		o.acted = false
 		o.entries = append(o.entries, entry{o.last, nil, "controllerMetric", change})
 	}
 }

@@ -2,7 +2,6 @@ package lockstep
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -33,7 +32,7 @@ func (t *traffic) before(c *apiserver.Request) error {
 	if err := t.count(c); err != nil {
 		// The controller would send the next request at once. It waits until the scenario ends.
 		<-t.closed
-		return err
+		return apierrors.NewTooManyRequestsError(err.Error())
 	}
 	select {
 	case <-t.closed:
@@ -77,11 +76,9 @@ func (t *traffic) count(c *apiserver.Request) error {
 		} else if t.requests <= most {
 			return nil
 		}
-		t.restless = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, c.Verb,
-			requestOf(c), c.Name, fmt.Sprintf("the controller %s never rests: it sent more than %d %s at "+
-				"t=%s without waiting, the last one: %s %s. A reconcile that its own write causes again is "+
-				"the usual reason", c.Controller, most, what, t.at.Sub(t.observed.epoch), c.Verb, pathOf(c)),
-			0, false)
+		t.restless = fmt.Errorf("the controller %s never rests: it sent more than %d %s at t=%s without "+
+			"waiting, the last one: %s %s. A reconcile that its own write causes again is the usual reason",
+			c.Controller, most, what, t.at.Sub(t.observed.epoch), c.Verb, pathOf(c))
 	}
 	return t.restless
 }

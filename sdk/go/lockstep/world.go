@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"kube-lockstep.dev/sdk/apiserver"
 )
 
@@ -59,6 +59,18 @@ func (w *world) serve(k kind, scale *apiserver.Scale) {
 		Kind: k.Kind, Plural: k.Resource,
 		Versions: []*apiserver.Version{{GroupVersion: gv, Status: true, Scale: scale}},
 	})
+}
+
+// serveObject serves a kind, as Kind.group, whose objects have metrics, unless it is served already.
+func (w *world) serveObject(kind string) {
+	gvk := schema.ParseGroupKind(kind).WithVersion("v1")
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	if w.server.Resource(plural.GroupResource()) == nil {
+		w.server.Serve(&apiserver.Resource{
+			Kind: gvk.Kind, Plural: plural.Resource,
+			Versions: []*apiserver.Version{{GroupVersion: gvk.GroupVersion()}},
+		})
+	}
 }
 
 func (w *world) time(d time.Duration) string { return w.epoch.Add(d).UTC().Format(time.RFC3339) }

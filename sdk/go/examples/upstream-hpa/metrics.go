@@ -24,6 +24,21 @@ type ownMetrics struct {
 	values map[string]float64 // as last reported, by series
 }
 
+// ended reports whether a reconcile has ended since the last report. Until then, metrics wait.
+func (m *ownMetrics) ended(families []*dto.MetricFamily) bool {
+	for _, family := range families {
+		switch name := strings.TrimPrefix(family.GetName(), subsystem); name {
+		case "reconciliations_total", "stale_sync_skips_total":
+			for _, metric := range family.Metric {
+				if metric.Counter.GetValue() != m.values[name+joined(metric.Label)] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // newOwnMetrics begins with a new controller.
 func newOwnMetrics() *ownMetrics {
 	// Resets all metrics with labels. There is one without.
@@ -34,7 +49,7 @@ func newOwnMetrics() *ownMetrics {
 
 func (m *ownMetrics) changes() (list []lockstep.MetricChange) {
 	families, err := legacyregistry.DefaultGatherer.Gather()
-	if err != nil {
+	if err != nil || !m.ended(families) {
 		return nil
 	}
 	counters := map[string]float64{} // those that have changed, by labels
