@@ -105,7 +105,10 @@ func (oneVersion) Convert(in, out, _ any) error {
 	return nil
 }
 
-func (oneVersion) ConvertToVersion(o runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+func (oneVersion) ConvertToVersion(
+	o runtime.Object,
+	_ runtime.GroupVersioner,
+) (runtime.Object, error) {
 	return o, nil
 }
 

@@ -17,7 +17,8 @@ func TestServerSideApply(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *apiserver.Server, client *kubernetes.Clientset) {
 		ctx, c := t.Context(), client.AppsV1().Deployments("default")
 		web := func(n int32) *applyapps.DeploymentApplyConfiguration {
-			return applyapps.Deployment("web", "default").WithSpec(applyapps.DeploymentSpec().WithReplicas(n))
+			return applyapps.Deployment("web", "default").
+				WithSpec(applyapps.DeploymentSpec().WithReplicas(n))
 		}
 		must(c.Apply(ctx, web(3), metav1.ApplyOptions{FieldManager: "a"}))
 		_, err := c.Apply(ctx, web(4), metav1.ApplyOptions{FieldManager: "b"})
@@ -31,7 +32,8 @@ func TestServerSideApply(t *testing.T) {
 		// A write that is no apply takes over the field.
 		must(c.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":6}}`),
 			metav1.PatchOptions{FieldManager: "c"}))
-		if _, err = c.Apply(ctx, web(7), metav1.ApplyOptions{FieldManager: "b"}); !apierrors.IsConflict(err) {
+		_, err = c.Apply(ctx, web(7), metav1.ApplyOptions{FieldManager: "b"})
+		if !apierrors.IsConflict(err) {
 			t.Error("after a patch:", err)
 		}
 	})

@@ -65,7 +65,8 @@ func admitDefinition(isNew bool, content map[string]any) (map[string]any, error)
 			kind   apiextensionsv1.CustomResourceDefinitionConditionType
 			reason string
 		}{
-			{apiextensionsv1.NamesAccepted, "NoConflicts"}, {apiextensionsv1.Established, "InitialNamesAccepted"},
+			{apiextensionsv1.NamesAccepted, "NoConflicts"},
+			{apiextensionsv1.Established, "InitialNamesAccepted"},
 		} {
 			apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
 				Type: condition.kind, Status: apiextensionsv1.ConditionTrue,
@@ -81,13 +82,17 @@ func admitDefinition(isNew bool, content map[string]any) (map[string]any, error)
 	}
 	internal := &apiextensions.CustomResourceDefinition{}
 	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
-		crd, internal, nil)
+		crd,
+		internal,
+		nil,
+	)
 	if err != nil {
 		return nil, err
 	}
 	// Validation sees a stored object.
 	internal.ResourceVersion = "1"
-	if errors := crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errors) > 0 {
+	errors := crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal)
+	if len(errors) > 0 {
 		return nil, apierrors.NewInvalid(apiextensionsv1.Kind(customResourceDefinition), crd.Name, errors)
 	}
 	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
@@ -104,7 +109,8 @@ func (s *Server) serveDefinition(content map[string]any) error {
 	}
 	r := &Resource{
 		Kind: crd.Spec.Names.Kind, Plural: crd.Spec.Names.Plural, ShortNames: crd.Spec.Names.ShortNames,
-		Categories: crd.Spec.Names.Categories, ClusterScoped: crd.Spec.Scope == apiextensionsv1.ClusterScoped,
+		Categories:    crd.Spec.Names.Categories,
+		ClusterScoped: crd.Spec.Scope == apiextensionsv1.ClusterScoped,
 	}
 	for i := range crd.Spec.Versions {
 		v, err := customVersion(crd, &crd.Spec.Versions[i])
@@ -166,7 +172,8 @@ func (s *Server) withdraw(definition map[string]any) error {
 }
 
 func customVersion(
-	crd *apiextensionsv1.CustomResourceDefinition, from *apiextensionsv1.CustomResourceDefinitionVersion,
+	crd *apiextensionsv1.CustomResourceDefinition,
+	from *apiextensionsv1.CustomResourceDefinitionVersion,
 ) (*Version, error) {
 	v := &Version{
 		GroupVersion: schema.GroupVersion{Group: crd.Spec.Group, Version: from.Name},
@@ -175,7 +182,10 @@ func customVersion(
 	if sub := from.Subresources; sub != nil {
 		v.Status = sub.Status != nil
 		if scale := sub.Scale; scale != nil {
-			v.Scale = &Scale{Replicas: path(scale.SpecReplicasPath), StatusReplicas: path(scale.StatusReplicasPath)}
+			v.Scale = &Scale{
+				Replicas:       path(scale.SpecReplicasPath),
+				StatusReplicas: path(scale.StatusReplicasPath),
+			}
 			if scale.LabelSelectorPath != nil {
 				v.Scale.Selector = path(*scale.LabelSelectorPath)
 			}

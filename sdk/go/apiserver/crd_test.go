@@ -58,7 +58,11 @@ spec:
   - {<<: *version, name: v2, storage: false}
 `
 
-var serverResource = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "servers"}
+var serverResource = schema.GroupVersionResource{
+	Group:    "example.com",
+	Version:  "v1",
+	Resource: "servers",
+}
 
 func server(version string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -80,7 +84,13 @@ func withServers(t *testing.T, f func(*testing.T, *apiserver.Server, dynamic.Res
 func TestCustomResourcesArePrunedDefaultedAndValidated(t *testing.T) {
 	withServers(t, func(t *testing.T, _ *apiserver.Server, c dynamic.ResourceInterface) {
 		ctx := t.Context()
-		o := must(c.Create(ctx, server("v1", map[string]any{"size": int64(2), "no": "where"}), metav1.CreateOptions{}))
+		o := must(
+			c.Create(
+				ctx,
+				server("v1", map[string]any{"size": int64(2), "no": "where"}),
+				metav1.CreateOptions{},
+			),
+		)
 		spec := o.Object["spec"].(map[string]any)
 		if spec["most"] != int64(10) || spec["no"] != nil || len(spec) != 2 {
 			t.Error(spec)
@@ -121,7 +131,8 @@ func TestCustomResourcesHaveSeveralVersions(t *testing.T) {
 		}
 		_ = unstructured.SetNestedField(o.Object, int64(3), "spec", "size")
 		must(newer.Update(ctx, o, metav1.UpdateOptions{}))
-		if o = must(c.Get(ctx, "a", metav1.GetOptions{})); o.GetAPIVersion() != "example.com/v1" || o.GetGeneration() != 2 {
+		if o = must(c.Get(ctx, "a", metav1.GetOptions{})); o.GetAPIVersion() != "example.com/v1" ||
+			o.GetGeneration() != 2 {
 			t.Error(o)
 		}
 	})
@@ -130,7 +141,10 @@ func TestCustomResourcesHaveSeveralVersions(t *testing.T) {
 func TestCustomResourcesAreApplied(t *testing.T) {
 	withServers(t, func(t *testing.T, _ *apiserver.Server, c dynamic.ResourceInterface) {
 		ports := func(name string) *unstructured.Unstructured {
-			return server("v1", map[string]any{"size": int64(1), "ports": []any{map[string]any{"name": name}}})
+			return server(
+				"v1",
+				map[string]any{"size": int64(1), "ports": []any{map[string]any{"name": name}}},
+			)
 		}
 		must(c.Apply(t.Context(), "a", ports("x"), metav1.ApplyOptions{FieldManager: "one"}))
 		o := must(c.Apply(t.Context(), "a", ports("y"), metav1.ApplyOptions{FieldManager: "other"}))
@@ -173,7 +187,15 @@ func TestDefinitionsAreObjects(t *testing.T) {
 		must(c.Create(ctx, server("v1", map[string]any{"size": int64(2)}), metav1.CreateOptions{}))
 		patch := `[{"op":"replace","path":"/spec/versions/0/storage","value":false},
 			{"op":"replace","path":"/spec/versions/1/storage","value":true}]`
-		must(definitions.Patch(ctx, "servers.example.com", types.JSONPatchType, []byte(patch), metav1.PatchOptions{}))
+		must(
+			definitions.Patch(
+				ctx,
+				"servers.example.com",
+				types.JSONPatchType,
+				[]byte(patch),
+				metav1.PatchOptions{},
+			),
+		)
 		if o := must(c.Get(ctx, "a", metav1.GetOptions{})); o.GetAPIVersion() != "example.com/v1" {
 			t.Error(o)
 		}

@@ -56,7 +56,12 @@ func TestDependentsOfDeletedOwners(t *testing.T) {
 		inBubble(t, func(t *testing.T, _ *apiserver.Server, client *kubernetes.Clientset) {
 			ctx, c := t.Context(), client.CoreV1().ConfigMaps("default")
 			owner := must(c.Create(ctx, configMap("owner", nil), metav1.CreateOptions{}))
-			reference := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}
+			reference := metav1.OwnerReference{
+				APIVersion: "v1",
+				Kind:       "ConfigMap",
+				Name:       "owner",
+				UID:        owner.UID,
+			}
 			must(c.Create(ctx, configMap("free", nil, reference), metav1.CreateOptions{}))
 			held := configMap("held", nil, reference)
 			held.Finalizers = []string{"example.com/wait"}
@@ -85,7 +90,9 @@ func TestCollectionsAreDeletedBySelector(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *apiserver.Server, client *kubernetes.Clientset) {
 		ctx, c := t.Context(), client.CoreV1().Pods("default")
 		for _, name := range []string{"a", "b"} {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}}}
+			p := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
+			}
 			must(c.Create(ctx, p, metav1.CreateOptions{}))
 		}
 		err := c.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=a"})

@@ -26,7 +26,10 @@ func (s *Server) discover(w http.ResponseWriter, r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(parts) == 1 && (parts[0] == "api" || parts[0] == "apis") &&
-		strings.Contains(strings.ReplaceAll(r.Header.Get("Accept"), " ", ""), "as=APIGroupDiscoveryList") {
+		strings.Contains(
+			strings.ReplaceAll(r.Header.Get("Accept"), " ", ""),
+			"as=APIGroupDiscoveryList",
+		) {
 		respondAs(w, http.StatusOK, aggregatedType, s.aggregated(parts[0] == "api"))
 		return true
 	}

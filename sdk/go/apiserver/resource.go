@@ -105,7 +105,10 @@ func resource(gv schema.GroupVersion, kind, plural string, scale *Scale, status 
 // that controllers of workloads read or write.
 func Builtin() []*Resource {
 	core := schema.GroupVersion{Version: "v1"}
-	in := func(group string) schema.GroupVersion { return schema.GroupVersion{Group: group, Version: "v1"} }
+	in := func(group string) schema.GroupVersion {
+		return schema.GroupVersion{Group: group, Version: "v1"}
+	}
+	rbac := in("rbac.authorization.k8s.io")
 	list := []*Resource{
 		horizontalPodAutoscalers(), // the first one: see table.number
 		resource(core, "ConfigMap", "configmaps", nil, false),
@@ -130,10 +133,10 @@ func Builtin() []*Resource {
 		resource(in("networking.k8s.io"), "Ingress", "ingresses", nil, true),
 		resource(in("networking.k8s.io"), "NetworkPolicy", "networkpolicies", nil, false),
 		resource(in("policy"), "PodDisruptionBudget", "poddisruptionbudgets", nil, true),
-		resource(in("rbac.authorization.k8s.io"), "ClusterRole", "clusterroles", nil, false),
-		resource(in("rbac.authorization.k8s.io"), "ClusterRoleBinding", "clusterrolebindings", nil, false),
-		resource(in("rbac.authorization.k8s.io"), "Role", "roles", nil, false),
-		resource(in("rbac.authorization.k8s.io"), "RoleBinding", "rolebindings", nil, false),
+		resource(rbac, "ClusterRole", "clusterroles", nil, false),
+		resource(rbac, "ClusterRoleBinding", "clusterrolebindings", nil, false),
+		resource(rbac, "Role", "roles", nil, false),
+		resource(rbac, "RoleBinding", "rolebindings", nil, false),
 		events(), customResourceDefinitions(),
 	}
 	for _, r := range list {

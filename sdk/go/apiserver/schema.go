@@ -34,7 +34,10 @@ func newCustomSchema(
 ) (*customSchema, error) {
 	internal := &apiextensions.CustomResourceValidation{}
 	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
-		v.Schema, internal, nil)
+		v.Schema,
+		internal,
+		nil,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +53,10 @@ func newCustomSchema(
 }
 
 // customTypes are the types of a custom resource for server-side apply.
-func customTypes(crd *apiextensionsv1.CustomResourceDefinition, version string) (managedfields.TypeConverter, error) {
+func customTypes(
+	crd *apiextensionsv1.CustomResourceDefinition,
+	version string,
+) (managedfields.TypeConverter, error) {
 	document, err := builder.BuildOpenAPIV3(crd, version, builder.Options{})
 	if err != nil {
 		return nil, err
@@ -62,7 +68,11 @@ func customTypes(crd *apiextensionsv1.CustomResourceDefinition, version string) 
 	return managedfields.NewTypeConverter(models, crd.Spec.PreserveUnknownFields)
 }
 
-func (s *customSchema) normalize(c *Request, content map[string]any, strict bool) (map[string]any, error) {
+func (s *customSchema) normalize(
+	c *Request,
+	content map[string]any,
+	strict bool,
+) (map[string]any, error) {
 	if !s.preserves {
 		options := structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: strict}
 		unknown := pruning.PruneWithOptions(content, s.structural, true, options)

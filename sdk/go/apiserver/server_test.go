@@ -38,7 +38,11 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 	return d
 }
 
-func configMap(name string, labels map[string]string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+func configMap(
+	name string,
+	labels map[string]string,
+	owners ...metav1.OwnerReference,
+) *corev1.ConfigMap {
 	m := &corev1.ConfigMap{}
 	m.Name, m.Labels, m.OwnerReferences = name, labels, owners
 	return m
@@ -51,7 +55,8 @@ func TestObjectsAreCreatedReadUpdatedAndDeleted(t *testing.T) {
 		if d.Generation != 1 || d.UID == "" || d.ResourceVersion == "" || d.CreationTimestamp.IsZero() {
 			t.Errorf("created: %+v", d.ObjectMeta)
 		}
-		if _, err := c.Create(ctx, deployment("web", 3), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		_, err := c.Create(ctx, deployment("web", 3), metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
 			t.Error("created twice:", err)
 		}
 		*d.Spec.Replicas = 4
@@ -93,7 +98,8 @@ func TestNamesAreGenerated(t *testing.T) {
 		if len(names) != 3 {
 			t.Error(names)
 		}
-		if _, err := c.Create(t.Context(), configMap("", nil), metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
+		_, err := c.Create(t.Context(), configMap("", nil), metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) {
 			t.Error("without a name:", err)
 		}
 	})
@@ -123,7 +129,9 @@ func TestListsAreSelectedAndPaged(t *testing.T) {
 			labels := map[string]string{"even": fmt.Sprint(i%2 == 0)}
 			must(c.Create(ctx, configMap(fmt.Sprint("m", i), labels), metav1.CreateOptions{}))
 		}
-		must(client.CoreV1().ConfigMaps("other").Create(ctx, configMap("m9", nil), metav1.CreateOptions{}))
+		must(
+			client.CoreV1().ConfigMaps("other").Create(ctx, configMap("m9", nil), metav1.CreateOptions{}),
+		)
 		count := func(o metav1.ListOptions) int { return len(must(c.List(ctx, o)).Items) }
 		if n := count(metav1.ListOptions{LabelSelector: "even=true"}); n != 3 {
 			t.Error("by label:", n)
@@ -143,7 +151,8 @@ func TestListsAreSelectedAndPaged(t *testing.T) {
 			first.ResourceVersion != second.ResourceVersion {
 			t.Errorf("pages: %+v, %+v", first.ListMeta, second.ListMeta)
 		}
-		if _, err := c.List(ctx, metav1.ListOptions{LabelSelector: "a=b=c"}); !apierrors.IsBadRequest(err) {
+		_, err := c.List(ctx, metav1.ListOptions{LabelSelector: "a=b=c"})
+		if !apierrors.IsBadRequest(err) {
 			t.Error("an invalid selector:", err)
 		}
 	})
@@ -166,7 +175,10 @@ func TestPatches(t *testing.T) {
 				t.Errorf("%s: replicas %d, generation %d", p.kind, *d.Spec.Replicas, d.Generation)
 			}
 		}
-		stale := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"replicas":1}}`, old.ResourceVersion)
+		stale := fmt.Sprintf(
+			`{"metadata":{"resourceVersion":%q},"spec":{"replicas":1}}`,
+			old.ResourceVersion,
+		)
 		_, err := c.Patch(ctx, "web", types.MergePatchType, []byte(stale), metav1.PatchOptions{})
 		if !apierrors.IsConflict(err) {
 			t.Error("a patch of an old version:", err)
@@ -189,7 +201,8 @@ func TestScale(t *testing.T) {
 		}
 		scale.Spec.Replicas = 5
 		must(c.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}))
-		if _, err := c.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		_, err := c.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{})
+		if !apierrors.IsConflict(err) {
 			t.Error("an update of an old version:", err)
 		}
 		must(c.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":9}}`),
@@ -213,14 +226,16 @@ func TestFieldsAreChecked(t *testing.T) {
 			_, err := c.Patch(ctx, "web", types.MergePatchType, []byte(text), o)
 			return err
 		}
-		if err := patch(`{"spec":{"replicas":"many"}}`, metav1.PatchOptions{}); !apierrors.IsBadRequest(err) {
+		err := patch(`{"spec":{"replicas":"many"}}`, metav1.PatchOptions{})
+		if !apierrors.IsBadRequest(err) {
 			t.Error("a wrong type:", err)
 		}
 		unknown := `{"spec":{"replica":3}}`
 		if err := patch(unknown, metav1.PatchOptions{}); err != nil {
 			t.Error("an unknown field is dropped:", err)
 		}
-		if err := patch(unknown, metav1.PatchOptions{FieldValidation: "Strict"}); !apierrors.IsBadRequest(err) {
+		err = patch(unknown, metav1.PatchOptions{FieldValidation: "Strict"})
+		if !apierrors.IsBadRequest(err) {
 			t.Error("an unknown field, strict:", err)
 		}
 	})
@@ -231,10 +246,17 @@ func TestUnservedRequestsAreNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *apiserver.Server, client *kubernetes.Clientset) {
 		ctx := context.Background()
 		_, err := client.AutoscalingV1().HorizontalPodAutoscalers("a").Get(ctx, "b", metav1.GetOptions{})
-		if fmt.Sprint(err) != "the API server in memory does not serve horizontalpodautoscalers of autoscaling/v1" {
+		if fmt.Sprint(
+			err,
+		) != "the API server in memory does not serve horizontalpodautoscalers of autoscaling/v1" {
 			t.Error(err)
 		}
-		err = client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/a/pods/b/log").Do(ctx).Error()
+		err = client.CoreV1().
+			RESTClient().
+			Get().
+			AbsPath("/api/v1/namespaces/a/pods/b/log").
+			Do(ctx).
+			Error()
 		if fmt.Sprint(err) != "the API server in memory does not serve the subresource log of pods" {
 			t.Error(err)
 		}

@@ -159,7 +159,8 @@ func TestEvents(t *testing.T) {
 		n := &eventsv1.Event{Note: "other", ReportingController: "c"}
 		n.Name = "new"
 		must(other.Create(ctx, n, metav1.CreateOptions{}))
-		if seen := must(c.Get(ctx, "new", metav1.GetOptions{})); seen.Message != "other" || seen.ReportingController != "c" {
+		if seen := must(c.Get(ctx, "new", metav1.GetOptions{})); seen.Message != "other" ||
+			seen.ReportingController != "c" {
 			t.Errorf("%+v", seen)
 		}
 	})

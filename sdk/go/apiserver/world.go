@@ -14,7 +14,11 @@ import (
 
 // Create creates an object by the rules for clients, as a user does. Its apiVersion decides its
 // version; without one, it is the stored version.
-func (s *Server) Create(gr schema.GroupResource, namespace string, content map[string]any) (map[string]any, error) {
+func (s *Server) Create(
+	gr schema.GroupResource,
+	namespace string,
+	content map[string]any,
+) (map[string]any, error) {
 	c := &Request{Verb: "create", Namespace: namespace}
 	apiVersion := (&unstructured.Unstructured{Object: content}).GetAPIVersion()
 	text, err := json.Marshal(content)
@@ -26,7 +30,11 @@ func (s *Server) Create(gr schema.GroupResource, namespace string, content map[s
 }
 
 // MergePatch patches an object by the rules for clients, as a user does.
-func (s *Server) MergePatch(gr schema.GroupResource, namespace, name string, patch []byte) (map[string]any, error) {
+func (s *Server) MergePatch(
+	gr schema.GroupResource,
+	namespace, name string,
+	patch []byte,
+) (map[string]any, error) {
 	c := &Request{
 		Verb: "patch", Namespace: namespace, Name: name, Body: patch,
 		ContentType: string(types.MergePatchType),
@@ -35,7 +43,11 @@ func (s *Server) MergePatch(gr schema.GroupResource, namespace, name string, pat
 }
 
 // submit answers a request of a user, which is not reported, and returns the stored object.
-func (s *Server) submit(gr schema.GroupResource, apiVersion string, c *Request) (map[string]any, error) {
+func (s *Server) submit(
+	gr schema.GroupResource,
+	apiVersion string,
+	c *Request,
+) (map[string]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tableOf(gr)

@@ -224,7 +224,8 @@ func (c *Request) admit(before, after map[string]any) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	if before != nil && !c.Resource.OwnGeneration && !equalExcept(before, after, "metadata", "status") {
+	if before != nil && !c.Resource.OwnGeneration &&
+		!equalExcept(before, after, "metadata", "status") {
 		u := &unstructured.Unstructured{Object: after}
 		u.SetGeneration((&unstructured.Unstructured{Object: before}).GetGeneration() + 1)
 	}
@@ -232,7 +233,12 @@ func (c *Request) admit(before, after map[string]any) (map[string]any, error) {
 }
 
 // finish stores an object, unless nothing has changed or the last finalizer was removed.
-func (s *Server) finish(t *table, c *Request, present *object, after map[string]any) (*object, error) {
+func (s *Server) finish(
+	t *table,
+	c *Request,
+	present *object,
+	after map[string]any,
+) (*object, error) {
 	key := keyOf(c.Namespace, c.Name)
 	if present != nil && equalExcept(present.content, after) {
 		return present, nil

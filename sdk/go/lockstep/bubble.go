@@ -53,7 +53,11 @@ func outlast() []goroutine {
 
 func leftBehind(left []goroutine) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d goroutines of the controller did not end with its context, for example:", len(left))
+	fmt.Fprintf(
+		&b,
+		"%d goroutines of the controller did not end with its context, for example:",
+		len(left),
+	)
 	for i, g := range left {
 		if i == 3 {
 			break

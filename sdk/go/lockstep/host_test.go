@@ -41,7 +41,11 @@ func step(until time.Duration, changes string) string {
 const closing = `{"close":{}}`
 
 // converse returns the answers of an engine to lines of the protocol, and its error output.
-func converse(t *testing.T, engine string, lines ...string) (answers []map[string]any, errors string) {
+func converse(
+	t *testing.T,
+	engine string,
+	lines ...string,
+) (answers []map[string]any, errors string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -100,9 +104,19 @@ func scaler(ctx context.Context, run *Run) error {
 }
 
 func TestStepsReportWhatTheControllerDoes(t *testing.T) {
-	answers, _ := converse(t, "scaler", open, step(0, createWeb), step(15*time.Second, ""),
-		step(20*time.Second, `{"faults":{"getScale":{"code":503,"reason":"ServiceUnavailable","message":"no"}}}`),
-		step(30*time.Second, ""), closing)
+	answers, _ := converse(
+		t,
+		"scaler",
+		open,
+		step(0, createWeb),
+		step(15*time.Second, ""),
+		step(
+			20*time.Second,
+			`{"faults":{"getScale":{"code":503,"reason":"ServiceUnavailable","message":"no"}}}`,
+		),
+		step(30*time.Second, ""),
+		closing,
+	)
 	if len(answers) != 7 || why(answers) != "" {
 		t.Fatal(len(answers), why(answers))
 	}

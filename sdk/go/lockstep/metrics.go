@@ -129,7 +129,10 @@ func (m *metrics) podMetrics(c *apiserver.Request) (any, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.Rest[0] != "pods" || len(c.Rest) > 2 {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: resourceMetrics, Resource: c.Rest[0]}, "")
+		return nil, apierrors.NewNotFound(
+			schema.GroupResource{Group: resourceMetrics, Resource: c.Rest[0]},
+			"",
+		)
 	}
 	n := m.of(c.Namespace)
 	if len(c.Rest) == 2 {

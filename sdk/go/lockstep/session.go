@@ -32,8 +32,10 @@ type stepped struct {
 // resyncs do not coincide with the changes of the scenario.
 func openSession(e Engine, q *openRequest) (*session, error) {
 	if q.Turns {
-		return nil, errors.New("several HPAs, slow metrics, or changes during a reconcile: the SDK does " +
-			"not report yet which HPA a request belongs to")
+		return nil, errors.New(
+			"several HPAs, slow metrics, or changes during a reconcile: the SDK does " +
+				"not report yet which HPA a request belongs to",
+		)
 	}
 	run := &Run{
 		Server: apiserver.New(), Namespace: q.Namespace, FeatureGates: q.FeatureGates, flags: q.Flags,

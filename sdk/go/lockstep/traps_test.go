@@ -113,7 +113,8 @@ func TestGoroutinesThatNeverEndAreLeftBehind(t *testing.T) {
 		if len(answers) != 5 || answers[4]["closed"] == nil {
 			t.Errorf("%s: %v", engine, answers)
 		}
-		if !strings.Contains(stderr, "did not end with its context") || !strings.Contains(stderr, "traps_test.go:") {
+		if !strings.Contains(stderr, "did not end with its context") ||
+			!strings.Contains(stderr, "traps_test.go:") {
 			t.Errorf("%s: %s", engine, stderr)
 		}
 	}

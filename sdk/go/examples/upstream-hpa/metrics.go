@@ -80,7 +80,10 @@ func (m *ownMetrics) changes() (list []lockstep.MetricChange) {
 			list = m.histograms(list, name, family.Metric, counters)
 		}
 	}
-	slices.SortFunc(list, func(a, b lockstep.MetricChange) int { return cmp.Compare(a.Series, b.Series) })
+	slices.SortFunc(
+		list,
+		func(a, b lockstep.MetricChange) int { return cmp.Compare(a.Series, b.Series) },
+	)
 	return list
 }
 
@@ -99,7 +102,10 @@ func (m *ownMetrics) histograms(
 		sum := math.Round(metric.Histogram.GetSampleSum()*1e9) / 1e9
 		list = m.increase(list, name+"_sum"+labels, sum)
 		if more := float64(metric.Histogram.GetSampleCount()) - counted; more != 0 {
-			list = append(list, lockstep.MetricChange{Series: name + "_count" + labels, Increase: text(more)})
+			list = append(
+				list,
+				lockstep.MetricChange{Series: name + "_count" + labels, Increase: text(more)},
+			)
 		}
 	}
 	return list
