@@ -226,7 +226,8 @@ fn functions_have_at_most_70_lines() {
 fn go_functions_have_at_most_70_lines() {
     let mut functions = 0;
     let mut wrong = Vec::new();
-    let files = ["upstream", "ci", "suites", "sdk"].into_iter().flat_map(|it| files_below(it, "go"));
+    let files =
+        ["upstream", "ci", "suites", "sdk"].into_iter().flat_map(|it| files_below(it, "go"));
     let is_product = |path: &Path| !path.to_string_lossy().ends_with("_test.go");
     for (_, path, text) in files.filter(|(_, path, _)| is_product(path)) {
         let mut begin = None;
