@@ -18,6 +18,8 @@ use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
+use kube_lockstep_lint as lint;
+use kube_lockstep_lint::{ObjectName, RULES};
 use kube_lockstep_manifests::{
     AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Manifests,
     Missing, RequestOption, Selected, Valid, days_as_hours, draft, draft_valid,
@@ -298,8 +300,10 @@ impl ManifestArgs {
 
     /// The drafts of scenarios. Objects that are ignored are named in a note on standard error.
     fn drafts(&self, of: Autoscalers, examples: bool) -> Result<Vec<Draft>, Failure> {
-        let Drafts { list, ignored, .. } = self.draft(&self.read()?, of, examples, &read_load)?;
+        let files = self.read()?;
+        let Drafts { mut list, ignored, .. } = self.draft(&files, of, examples, &read_load)?;
         note_ignored(&ignored);
+        note_stopped(&mut list, &files);
         Ok(list)
     }
 
@@ -339,9 +343,11 @@ impl ManifestArgs {
     /// The drafts of HPAs that are compared with other settings.
     pub(super) fn drafts_with_settings(&self, of: Autoscalers) -> Result<Drafts, Failure> {
         let options = self.values.options(of, false);
-        let drafts = draft_with_settings(&self.read()?, &options, &read_load);
-        let drafts = drafts.map_err(|error| self.failure(error))?;
+        let files = self.read()?;
+        let drafts = draft_with_settings(&files, &options, &read_load);
+        let mut drafts = drafts.map_err(|error| self.failure(error))?;
         note_ignored(&drafts.ignored);
+        note_stopped(&mut drafts.list, &files);
         Ok(drafts)
     }
 
@@ -481,6 +487,31 @@ pub(super) fn any_scenarios(
     let fixtures = Fixtures::find(fixtures)?;
     let scenarios = parse_each(&fixtures.in_order(names)?)?;
     Ok(FoundScenarios { scenarios, left_out: Vec::new() })
+}
+
+/// Notes HPAs that the controller stops, because an HPA of another target selects the same pods. A
+/// prediction has one target, so it does not show that.
+fn note_stopped(drafts: &mut [Draft], files: &[ManifestFile]) {
+    // Invalid manifests are reported elsewhere.
+    let Ok(manifests) = Manifests::read(files, &[]) else { return };
+    let rules = RULES.iter().copied().filter(|rule| rule.id == "ambiguous-selector");
+    let options = lint::Options::of(Release::NEWEST);
+    for finding in lint::check(&manifests, &options, &rules.collect::<Vec<_>>()) {
+        let Some(other) = &finding.other else { continue };
+        for draft in &mut *drafts {
+            let has = |object: &ObjectName| {
+                let name = (&object.namespace, &object.name);
+                draft.hpas().iter().any(|hpa| (&hpa.name.namespace, &hpa.name.name) == name)
+            };
+            if has(&finding.object) != has(other) {
+                let what = format!(
+                    "{} from Kubernetes 1.26 on; the prediction does not show this",
+                    finding.diagnostic.what
+                );
+                draft.notes.push(Diagnostic::new(what));
+            }
+        }
+    }
 }
 
 /// Reads a draft as a scenario.

@@ -99,6 +99,27 @@ fn overlapping_selectors_are_stopped_from_1_26_on() {
 }
 
 #[test]
+fn a_prediction_of_one_target_notes_that_another_hpa_stops_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("all.yaml");
+    fs::write(&manifest, overlapping()).expect("a file");
+    for command in ["predict", "compare", "tune"] {
+        let options = ["-f", text(&manifest), "--load", "cpu=95%", "--until", "1m"];
+        let own: &[&str] = match command {
+            "predict" => &[],
+            "compare" => &["--set", "x:spec.maxReplicas=4"],
+            _ => &["--no-confirm", "--settings", "3"],
+        };
+        let run = kube_lockstep(&[command, "--hpa", "back"]).args(options).args(own).assert();
+        let all = format!("{}{}", stdout(&run), stderr(&run));
+        let shown = all.split_whitespace().collect::<Vec<_>>().join(" ");
+        let note = "the controller stops both (AmbiguousSelector) from Kubernetes 1.26 on; the \
+                    prediction does not show this";
+        assert!(shown.contains(note), "{command}: {all}");
+    }
+}
+
+#[test]
 fn an_hpa_that_a_release_does_not_support_is_named() {
     let releases = ["--from", "1.10", "--to", "1.20", "--hpa", "checkout"];
     let shown = stdout(&kube_lockstep(&SHOP).args(releases).assert().code(1));
