@@ -1,6 +1,7 @@
 //! Searches for loads under which two releases differ.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -368,24 +369,44 @@ impl Plan {
     ) -> (Vec<usize>, Vec<Effect>) {
         let mut steps: Vec<usize> = (0..self.steps.len()).collect();
         loop {
-            let (mut own, before) = (Vec::new(), steps.len());
-            for place in (0..before).rev() {
-                let step = steps.remove(place);
-                let without = run(&self.after(&steps));
+            let mut is_enough = |steps: &[usize]| is_alike(&run(&self.after(steps)), newest);
+            let all = 0..steps.len();
+            leave_out(&mut steps, all, &mut is_enough);
+            let without = |place: usize| [&steps[..place], &steps[place + 1..]].concat();
+            let mut own = Vec::new();
+            for place in 0..steps.len() {
+                let without = run(&self.after(&without(place)));
                 if is_alike(&without, newest) {
-                    continue;
+                    break;
                 }
-                steps.insert(place, step);
                 // Without an effect, the prediction without the step ends where chance decides.
-                let effect = self.steps[step].effect(&without, newest);
+                let effect = self.steps[steps[place]].effect(&without, newest);
                 own.push(effect.map_or(Effect::Status, |(effect, _)| effect));
             }
-            // A step that is left out can make a later one unnecessary.
-            if steps.len() == before {
-                own.reverse();
+            // A step that was left out can make a later one unnecessary.
+            if own.len() == steps.len() {
                 return (steps, own);
             }
         }
+    }
+}
+
+/// Leaves out steps of a part of a list, the last ones first, as long as the others are enough.
+fn leave_out(
+    steps: &mut Vec<usize>,
+    part: Range<usize>,
+    is_enough: &mut dyn FnMut(&[usize]) -> bool,
+) {
+    let others = [&steps[..part.start], &steps[part.end..]].concat();
+    if part.is_empty() {
+        return;
+    }
+    if is_enough(&others) {
+        *steps = others;
+    } else if part.len() > 1 {
+        let middle = part.start + part.len() / 2;
+        leave_out(steps, middle..part.end, is_enough);
+        leave_out(steps, part.start..middle, is_enough);
     }
 }
 
