@@ -67,7 +67,7 @@
 //! | `predict` | predictions on the model alone, for libraries | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `tune` | the search for the settings of an HPA or a VPA, on the model alone | `models`, `manifests`, `report`, `scenario`, `sim` |
 //! | `check` | the search for choices with which an expectation is not met, on the model alone | `models`, `report`, `scenario`, `sim` |
-//! | `gate` | the verdict on a change of manifests, on the model alone | `models`, `manifests`, `report`, `scenario`, `sim` |
+//! | `gate` | the verdict on a change of manifests, on the model alone | `models`, `lint`, `manifests`, `report`, `scenario`, `sim` |
 //! | `data` | fixtures, recorded traces, and the Go programs that host upstream's code: read from their folders by development builds, embedded in a release | no other crate |
 //! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `models`, `data`, `scenario`, `sim` |
 //! | `fuzz` | generated scenarios, shrinking, and the reports of the fuzzer | `models`, `report`, `scenario`, `sim` |

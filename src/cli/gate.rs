@@ -20,7 +20,9 @@ use super::manifests::{
 use super::measure::{MeasureArgs, metrics};
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::{ReportArg, ReportFile, ReportFormat, folders, job_summary};
-use kube_lockstep_gate::{Gate, GateResult, Report, Scenarios, Subject, Verdict};
+use kube_lockstep_gate::{
+    AmbiguousHpas, Gate, GateResult, Reason, Report, Scenarios, Subject, Verdict,
+};
 use kube_lockstep_manifests::{ChangedDraft, Draft, draft_versions};
 use kube_lockstep_report::bound::Bounds;
 use kube_lockstep_report::columns::COST;
@@ -120,6 +122,8 @@ struct Planned<'c> {
     change: &'c ChangedDraft,
     /// The result if it can't be measured.
     unmeasured: Option<GateResult>,
+    /// Why the change stops it, if another HPA selects the same pods.
+    ambiguous: Vec<Reason<'c>>,
     /// The scenarios to predict. Empty: it is not measured.
     scenarios: Scenarios,
 }
@@ -132,15 +136,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let head = Version::find("--head", &args.head)?;
     let mut reports = Reports::open(args)?;
     let versions = args.drafts(&base, &head)?;
-    let changes = versions.changes();
+    let ambiguous = AmbiguousHpas::new(&versions, args.release.release);
+    let mut changes = versions.compared();
+    changes.retain(|it| it.is_changed() || !ambiguous.reasons(it).is_empty());
     let names = |draft: &Draft| {
         let names = draft.names().into_iter();
         names.map(|name| format!("{} {name}", draft.kind)).collect::<Vec<_>>()
     };
-    let changed: BTreeSet<String> =
-        changes.iter().filter_map(|it| it.head.as_ref()).flat_map(names).collect();
+    let changed: BTreeSet<String> = changes
+        .iter()
+        .filter(|it| it.is_changed())
+        .filter_map(|it| it.head.as_ref())
+        .flat_map(names)
+        .collect();
     let all: BTreeSet<String> = versions.head.list.iter().flat_map(names).collect();
-    let mut planned = args.plan(&changes)?;
+    let mut planned = args.plan(&changes, &ambiguous)?;
     args.add_scenarios(&mut planned)?;
     let results = args.measure(&planned)?;
     let release = args.release.release.to_string();
@@ -188,11 +198,19 @@ impl Args {
     }
 
     /// Finds out which changes can be measured.
-    fn plan<'c>(&self, changes: &'c [ChangedDraft]) -> Result<Vec<Planned<'c>>, Failure> {
+    fn plan<'c>(
+        &self,
+        changes: &'c [ChangedDraft],
+        ambiguous: &'c AmbiguousHpas,
+    ) -> Result<Vec<Planned<'c>>, Failure> {
         let (mut planned, mut missing) = (Vec::new(), Vec::new());
         for change in changes {
-            let effect = change.unpredictable_effect();
-            let mut unmeasured = effect.map(|why| GateResult::broken(change, why));
+            let ambiguous = ambiguous.reasons(change);
+            let others = ambiguous.iter().filter(|reason| !reason.is_predicted);
+            let others = others.map(|reason| reason.text.to_owned());
+            let effects: Vec<String> =
+                change.unpredictable_effect().into_iter().chain(others).collect();
+            let mut unmeasured = (!effects.is_empty()).then(|| GateResult::broken(change, effects));
             // Nothing is predicted without a version after the change.
             if unmeasured.is_none() && change.head.is_some() {
                 let lacking: BTreeSet<String> =
@@ -208,7 +226,8 @@ impl Args {
                     missing.extend(lines);
                 }
             }
-            planned.push(Planned { change, unmeasured, scenarios: Scenarios::default() });
+            let scenarios = Scenarios::default();
+            planned.push(Planned { change, unmeasured, ambiguous, scenarios });
         }
         if missing.is_empty() {
             return Ok(planned);
@@ -251,7 +270,7 @@ impl Args {
         let is_shown = io::stderr().is_terminal() && planned.len() > 1;
         let bar = is_shown.then(|| CountBar::new(planned.len(), "autoscalers"));
         let mut results = Vec::new();
-        for Planned { change, unmeasured, scenarios } in planned {
+        for Planned { change, unmeasured, ambiguous, scenarios } in planned {
             results.push(match unmeasured {
                 Some(result) => result.clone(),
                 None => {
@@ -261,7 +280,7 @@ impl Args {
                         capacities: self.measure.capacities_of(scenarios.both()),
                         price: self.measure.price,
                     };
-                    let result = gate.measure(change, scenarios);
+                    let result = gate.measure(change, scenarios, ambiguous);
                     result.map_err(|why| Failure::usage(format!("--capacity: {why}")))?
                 }
             });

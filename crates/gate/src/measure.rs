@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
+use super::ambiguous::Reason;
 use super::result::{GateResult, Kind};
 use super::stopped::stopped;
 use kube_autoscaler_models::rules::Release;
@@ -55,7 +56,8 @@ enum NoFigures {
 }
 
 impl Gate {
-    /// Measures an autoscaler before and after its change.
+    /// Measures an autoscaler before and after its change. `ambiguous`: why the controller stops
+    /// it after the change, if another HPA selects the same pods.
     ///
     /// # Errors
     /// If a capacity has another unit than the target of its metric.
@@ -63,6 +65,7 @@ impl Gate {
         &self,
         change: &ChangedDraft,
         scenarios: &Scenarios,
+        ambiguous: &[Reason<'_>],
     ) -> Result<GateResult, String> {
         let mut result = GateResult::new(change);
         let Scenarios { base, head } = scenarios;
@@ -79,7 +82,10 @@ impl Gate {
         if let Some(Ok(head)) = &head_run {
             let base = base_run.as_ref().and_then(|run| run.as_ref().ok());
             result.unlike_metrics = base.map_or_else(BTreeSet::new, |base| unlike(base, head));
-            result.broken.extend(stopped(base, head));
+            result.broken.extend(match ambiguous.is_empty() {
+                true => stopped(base, head),
+                false => ambiguous.iter().map(|reason| reason.text.to_owned()).collect(),
+            });
         }
         let mut reference = Reference::new(first);
         for capacity in &self.capacities {
@@ -144,6 +150,7 @@ impl GateResult {
             (None, _) => Kind::Added,
             (_, None) => Kind::Removed,
             _ if change.is_moved() => Kind::Moved,
+            _ if !change.is_changed() => Kind::Unchanged,
             _ => Kind::Changed,
         };
         GateResult {
@@ -172,8 +179,8 @@ impl GateResult {
 
     /// A change after which the autoscaler can't work, and nothing can be measured.
     #[must_use]
-    pub fn broken(change: &ChangedDraft, why: String) -> GateResult {
-        GateResult { broken: vec![why], ..GateResult::new(change) }
+    pub fn broken(change: &ChangedDraft, broken: Vec<String>) -> GateResult {
+        GateResult { broken, ..GateResult::new(change) }
     }
 
     /// Notes why versions have no figures.

@@ -64,6 +64,8 @@ pub enum Kind {
     Moved,
     /// It is changed, or its target is.
     Changed,
+    /// Neither differs, but the change of another object stops it.
+    Unchanged,
 }
 
 /// A field that differs.

@@ -86,7 +86,13 @@ impl Kind {
             Kind::Removed => "removed",
             Kind::Moved => "moved",
             Kind::Changed => "changed",
+            Kind::Unchanged => "unchanged",
         }
+    }
+
+    /// Returns true if there are no changed fields whose places could be listed.
+    fn has_own_place(self) -> bool {
+        matches!(self, Kind::Added | Kind::Removed | Kind::Unchanged)
     }
 }
 
@@ -176,7 +182,7 @@ impl GateResult {
             };
             out += &wrapped("  ", &format!("{place}{object}: {text}"), columns);
         }
-        if matches!(self.change, Kind::Added | Kind::Removed) {
+        if self.change.has_own_place() {
             let _ = writeln!(out, "  {}:{}", self.file, self.line);
         }
         let rows = self.rows(budget);
@@ -322,7 +328,7 @@ impl Report<'_> {
                 let text = format!("{object}: {text}{}", place.unwrap_or_default());
                 let _ = writeln!(out, "- {}", inline(&text));
             }
-            if matches!(result.change, Kind::Added | Kind::Removed) {
+            if result.change.has_own_place() {
                 let GateResult { change, file, line, .. } = result;
                 let _ = writeln!(out, "- {} ({file}:{line})", change.text());
             }

@@ -285,6 +285,13 @@ impl HpaName {
     pub fn is(&self, text: &str) -> bool {
         *text == self.name || text == self.to_string()
     }
+
+    /// Returns true if both are names of the same HPA. The default namespace can be left out.
+    #[must_use]
+    pub fn is_same(&self, other: &HpaName) -> bool {
+        let namespace = |name: &HpaName| name.namespace.as_deref().unwrap_or("default").to_owned();
+        self.name == other.name && namespace(self) == namespace(other)
+    }
 }
 
 impl fmt::Display for HpaName {

@@ -17,6 +17,7 @@ use kube_autoscaler_models::selector::Selector;
 use kube_lockstep_scenario::resolve::usual_pod;
 
 /// The autoscalers and workloads of manifests, and the loads of the metrics.
+#[derive(Clone, Debug)]
 pub struct Manifests {
     /// The HPAs, in the order of the manifests.
     pub hpas: Vec<ValidHpa>,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::field::value_text;
 use super::hpa::ValidHpa;
 use super::load::HpaName;
+use super::manifests::Manifests;
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
 use super::select::{Invalid, OtherNames, check_kinds, is_named};
 use super::target::DraftTarget;
@@ -26,11 +27,15 @@ pub struct Versions {
     pub base: Drafts,
     /// Those of the newer version.
     pub head: Drafts,
+    /// All valid manifests of the older version. None: it has no autoscaler.
+    pub base_manifests: Option<Manifests>,
+    /// All valid manifests of the newer version. None: it has no autoscaler.
+    pub head_manifests: Option<Manifests>,
     /// All autoscalers of the newer version, with those that are not selected.
     autoscalers: Vec<(AutoscalerKind, Object)>,
 }
 
-/// The autoscalers of a target that differ between two versions.
+/// The autoscalers of a target in two versions.
 #[derive(Clone, Debug, Default)]
 pub struct ChangedDraft {
     /// Those of the older version. None: they are added.
@@ -46,6 +51,12 @@ pub struct ChangedDraft {
 }
 
 impl ChangedDraft {
+    /// Returns false if both versions have the same autoscalers.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.base.is_none() || self.head.is_none() || !self.fields.is_empty()
+    }
+
     /// Returns true if the autoscalers have another target than before.
     #[must_use]
     pub fn is_moved(&self) -> bool {
@@ -129,21 +140,28 @@ impl fmt::Display for ChangedField {
 /// # Errors
 /// If a manifest is invalid, neither version has an autoscaler, or none uses the metric of a load.
 pub fn draft_versions(
-    base: &[ManifestFile],
-    head: &[ManifestFile],
+    base_files: &[ManifestFile],
+    head_files: &[ManifestFile],
     options: &DraftOptions,
     read: &dyn Fn(&str) -> Result<String, Diagnostic>,
 ) -> Result<Versions, DraftError> {
-    let (base_objects, head_objects) = (Objects::read(base)?, Objects::read(head)?);
-    if check_kinds(&base_objects, base, options).is_err() {
-        check_kinds(&head_objects, head, options)?;
+    let (base_objects, head_objects) = (Objects::read(base_files)?, Objects::read(head_files)?);
+    if check_kinds(&base_objects, base_files, options).is_err() {
+        check_kinds(&head_objects, head_files, options)?;
     }
     let base = draft_version(&base_objects, &head_objects, options, read)?;
     let head = draft_version(&head_objects, &base_objects, options, read)?;
     head.check_loads(&base.list.iter().collect::<Vec<_>>(), ", in either version")?;
+    // Problems of manifests that are not selected do not matter.
+    let manifests = |objects: &Objects, files: &[ManifestFile]| {
+        Manifests::of(objects, files, &[], &mut Invalid::default()).ok()
+    };
+    let base_manifests = manifests(&base_objects, base_files);
+    let head_manifests = manifests(&head_objects, head_files);
     let all = [(AutoscalerKind::Hpa, head_objects.hpas), (AutoscalerKind::Vpa, head_objects.vpas)];
     let all = all.into_iter().flat_map(|(kind, all)| all.into_iter().map(move |it| (kind, it)));
-    Ok(Versions { base, head, autoscalers: all.collect() })
+    let autoscalers = all.collect();
+    Ok(Versions { base, head, base_manifests, head_manifests, autoscalers })
 }
 
 fn draft_version(
@@ -177,6 +195,12 @@ impl Versions {
     /// removed. An autoscaler with another name is the same one if it has the same target.
     #[must_use]
     pub fn changes(&self) -> Vec<ChangedDraft> {
+        self.compared().into_iter().filter(ChangedDraft::is_changed).collect()
+    }
+
+    /// All autoscalers, as in [`Versions::changes`], with those that do not differ.
+    #[must_use]
+    pub fn compared(&self) -> Vec<ChangedDraft> {
         let Versions { base, head, .. } = self;
         let mut changes = Vec::new();
         let mut removed: Vec<&Draft> =
@@ -195,16 +219,9 @@ impl Versions {
                 }
                 Some(before) => {
                     let fields = self.changed_fields(before, draft);
-                    if !fields.is_empty() {
-                        let (base, head) = (Some(before.clone()), Some(draft.clone()));
-                        let targets_without_autoscaler = self.targets_without_autoscaler(draft);
-                        changes.push(ChangedDraft {
-                            base,
-                            head,
-                            fields,
-                            targets_without_autoscaler,
-                        });
-                    }
+                    let (base, head) = (Some(before.clone()), Some(draft.clone()));
+                    let targets_without_autoscaler = self.targets_without_autoscaler(draft);
+                    changes.push(ChangedDraft { base, head, fields, targets_without_autoscaler });
                 }
             }
         }
@@ -215,7 +232,7 @@ impl Versions {
 
     /// The targets that autoscalers had in the older version, and that now have none of this kind.
     fn targets_without_autoscaler(&self, autoscalers: &Draft) -> Vec<String> {
-        let Versions { base, head, autoscalers: all } = self;
+        let Versions { base, head, autoscalers: all, .. } = self;
         let before = base.list.iter().filter(|before| before.shares_autoscaler(autoscalers));
         let has_none = |target: &&DraftTarget| {
             let is_same = |object: &&Object| {
@@ -234,7 +251,7 @@ impl Versions {
         let mut changed = Vec::new();
         let find = |drafts: &Drafts, name: &HpaName| {
             let mut hpas = drafts.list.iter().flat_map(|draft| &draft.hpas);
-            hpas.find(|hpa| is_same_name(&hpa.name, name)).cloned()
+            hpas.find(|hpa| hpa.name.is_same(name)).cloned()
         };
         // A renamed HPA has no counterpart of its name.
         let renamed = match (base.hpas.as_slice(), head.hpas.as_slice()) {
@@ -242,7 +259,7 @@ impl Versions {
             _ => None,
         };
         let is_new = |hpa: &&ValidHpa| {
-            !head.hpas.iter().any(|other| is_same_name(&other.name, &hpa.name)) && renamed.is_none()
+            !head.hpas.iter().any(|other| other.name.is_same(&hpa.name)) && renamed.is_none()
         };
         for hpa in head.hpas.iter().chain(base.hpas.iter().filter(is_new)) {
             let (before, after) = match renamed {
@@ -283,12 +300,6 @@ impl Versions {
     }
 }
 
-/// Returns true if both names are those of the same object. The default namespace can be left out.
-fn is_same_name(one: &HpaName, other: &HpaName) -> bool {
-    let namespace = |name: &HpaName| name.namespace.clone().unwrap_or_else(|| "default".to_owned());
-    one.name == other.name && namespace(one) == namespace(other)
-}
-
 impl Draft {
     /// The names of the autoscalers.
     #[must_use]
@@ -313,7 +324,7 @@ impl Draft {
 
     fn shares_autoscaler(&self, other: &Draft) -> bool {
         let names = other.hpa_names();
-        let is_shared = |name: &HpaName| names.iter().any(|other| is_same_name(name, other));
+        let is_shared = |name: &HpaName| names.iter().any(|other| name.is_same(other));
         match self.kind {
             _ if self.kind != other.kind => false,
             AutoscalerKind::Hpa => self.hpa_names().iter().any(is_shared),

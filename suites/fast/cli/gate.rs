@@ -180,7 +180,8 @@ spec:
             "hpas.yaml",
             "apiVersion",
             &format!("{SECOND}---\napiVersion"),
-            "HPA checkout no longer scales: pods by selector app=checkout are controlled by",
+            "HPA shop/checkout scales Deployment checkout, as does HPA shop/checkout-2 \
+             (deploy/hpas.yaml:3): the controller stops both (AmbiguousSelector)",
         ),
         (
             "deployments.yaml",
@@ -217,6 +218,79 @@ spec:
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = "over budget: container checkout requests no cpu, so the HPA can't calculate";
     assert!(words.contains(expected), "{shown}");
+}
+
+#[test]
+fn hpas_of_two_targets_that_select_the_same_pods_are_over_budget() {
+    let stopped = "select the same pods, of Deployment";
+    let end = "the controller stops both (AmbiguousSelector)";
+    let check = |folder: &Path, more: &[&str], expected: &[&str], code: i32| {
+        let shown = stdout(&gate(folder, more).assert().code(code));
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        for expected in expected {
+            assert!(words.contains(expected), "{expected}: {shown}");
+        }
+        shown
+    };
+    let repository = repository();
+    let folder = repository.path();
+    let read = |name: &str| {
+        let all = fs::read_to_string(folder.join("deploy").join(name)).expect("a file");
+        let mut all = all.split("\n---\n").map(str::to_owned);
+        all.find(|it| it.contains("name: checkout")).expect("an object")
+    };
+    let deployment = read("deployments.yaml").replacen("name: checkout", "name: other", 1);
+    let hpa = read("hpas.yaml").replace("name: checkout", "name: other");
+    let added = format!("{deployment}\n---\n{hpa}");
+    fs::write(folder.join("deploy/other.yaml"), &added).expect("a file");
+    let pair = format!("over budget: HPA shop/other and HPA shop/checkout {stopped} checkout");
+    // No load is required, and no figures are predicted. The other HPAs do not matter.
+    let expected = [
+        "1 added, 3 unchanged",
+        "HPA shop/other, added: over budget",
+        "HPA shop/checkout, unchanged: over budget deploy/hpas.yaml:3 over budget: ",
+        &*pair,
+        end,
+        "2 over budget",
+    ];
+    let shown = check(folder, &["--budget=peak<=99"], &expected, 1);
+    assert!(!shown.contains("missing"), "{shown}");
+    let lines = json(&gate(folder, &["--format=json"]).assert().code(1));
+    assert_eq!((&lines[0]["change"], &lines[1]["change"]), (&"unchanged".into(), &"added".into()));
+    assert_eq!(lines[2]["summary"]["unchanged"], 3);
+    let expected = ["HPA shop/checkout, unchanged: over budget"];
+    check(folder, &["--hpa=checkout"], &expected, 1);
+    // Releases before 1.26 do not check the selectors.
+    let load = "--load=other:cpu=total:1";
+    check(folder, &["--release=1.25", load], &["HPA shop/other, added: not checked"], 0);
+    // A change of HPAs that were stopped before stops none.
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "--quiet", "--message", "Another"]);
+    check(folder, &[], &["4 unchanged nothing to measure"], 0);
+    edit(folder, "other.yaml", "maxReplicas: 30", "maxReplicas: 40");
+    let shown = check(folder, &[load], &["1 changed, 3 unchanged"], 0);
+    assert!(!shown.contains("over budget"), "{shown}");
+}
+
+#[test]
+fn a_changed_selector_can_stop_two_hpas() {
+    let repository = repository();
+    let folder = repository.path();
+    for name in ["search", "checkout"] {
+        let labels = format!("labels:\n        app: {name}\n");
+        edit(folder, "deployments.yaml", &labels, &format!("{labels}        tier: shop\n"));
+    }
+    git(folder, &["commit", "--all", "--quiet", "--message", "Labels"]);
+    edit(folder, "deployments.yaml", "app: search\n  template", "tier: shop\n  template");
+    let shown = stdout(&gate(folder, &[]).assert().code(1));
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "HPA shop/search, changed: over budget",
+        "HPA shop/checkout, unchanged: over budget",
+        "HPA shop/search and HPA shop/checkout select the same pods, of Deployment checkout",
+    ] {
+        assert!(words.contains(expected), "{expected}: {shown}");
+    }
 }
 
 #[test]
