@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::field::value_text;
 use super::hpa::ValidHpa;
 use super::load::HpaName;
-use super::manifests::Manifests;
+use super::manifests::{Manifests, ValidWorkload};
 use super::objects::{ManifestFile, Object, Objects, same_namespace};
 use super::select::{Invalid, OtherNames, check_kinds, is_named};
-use super::target::DraftTarget;
+use super::target::{DraftTarget, read_target};
 use super::{AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Missing, MissingValue};
 use super::{Selected, draft_objects};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, HpaSpec};
+use kube_autoscaler_models::selector::Selector;
 use kube_lockstep_scenario::diagnostic::{Diagnostic, Place};
 use kube_lockstep_scenario::node::Node;
 use kube_lockstep_scenario::resolve::{Reader, SingleHpa};
@@ -296,6 +297,7 @@ impl Versions {
         let mut different = Vec::new();
         differences(&before, &after, "", &mut different);
         changed.extend(different.into_iter().map(|it| head.changed_in_target(base, it)));
+        changed.extend(head.selector_change(base));
         changed
     }
 }
@@ -351,6 +353,9 @@ impl Draft {
         }
         if let Some(workload) = fields.get_mut("workload").and_then(Value::as_object_mut) {
             workload.remove("scaleDownOrder");
+            // See `selector_change`.
+            workload.remove("labels");
+            workload.remove("selector");
         }
         // A load is the same in both versions, but not the limit of the pods that have it.
         let usage = self.fields.get("metrics").and_then(|metrics| metrics.get("resource"));
@@ -360,6 +365,37 @@ impl Draft {
             fields.extend(limit.map(|limit| (format!("limits.{name}"), limit)));
         }
         Value::Object(fields)
+    }
+
+    /// The change of the selector of the target's pods, or of whether it matches them. Other changes
+    /// of labels have no effect: a selector that is not set matches all labels of the template.
+    fn selector_change(&self, older: &Draft) -> Option<ChangedField> {
+        let workload = |draft: &Draft| {
+            let object =
+                draft.target.object.clone().filter(|_| draft.kind == AutoscalerKind::Hpa)?;
+            let pods = read_target(&object, draft.kind).ok()?;
+            let workload = ValidWorkload { object, pods };
+            Some((workload.selector()?, workload))
+        };
+        let ((older_selector, before), (selector, after)) = (workload(older)?, workload(self)?);
+        let is_set = before.pods.selector.is_some() || after.pods.selector.is_some();
+        let texts = [&older_selector, &selector].map(ToString::to_string);
+        let labels = [&before, &after].map(|it| serde_json::json!(it.pods.labels));
+        let matches = |selector: &Selector, it: &ValidWorkload| selector.matches(&it.pods.labels);
+        let (path, [base, head]) = match () {
+            () if is_set && texts[0] != texts[1] => ("spec.selector", texts.map(Value::from)),
+            () if matches(&older_selector, &before) != matches(&selector, &after) => {
+                ("spec.template.metadata.labels", labels)
+            }
+            () => return None,
+        };
+        Some(ChangedField {
+            object: self.target.to_string(),
+            path: path.to_owned(),
+            base: Some(base),
+            head: Some(head),
+            place: after.object.place_of(path),
+        })
     }
 
     /// A difference in the target or in a VPA from an older version, with its path and its place in

@@ -90,6 +90,32 @@ fn autoscalers_are_added_removed_and_changed_directly_or_through_their_targets()
 }
 
 #[test]
+fn labels_matter_only_through_the_selector() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1");
+    let labelled =
+        |labels: &str| base.replace("{labels: {app: a}}", &format!("{{labels: {{{labels}}}}}"));
+    let (v1, v2) = (labelled("app: a, version: v1"), labelled("app: a, version: v2"));
+    for (before, after) in [(&base, &v1), (&v1, &v2), (&v2, &base)] {
+        assert_ne!(before, after);
+        assert_eq!(changes(before, after), [] as [String; 0]);
+    }
+    // The rows of a changed selector are those of the manifest.
+    let head = v1.replace("matchLabels: {app: a}", "matchLabels: {app: a, version: v1}");
+    let expected = "a: Deployment a: spec.selector: app=a → app=a,version=v1 (18)";
+    assert_eq!(changes(&base, &head), [expected]);
+    assert_eq!(changes(&v1, &head), [expected]);
+    // Without a selector, all labels of the template are the selector.
+    let controller = |text: &str| {
+        let text = text.replace("apps/v1", "v1").replace("Deployment", "ReplicationController");
+        text.replace("  selector: {matchLabels: {app: a}}\n", "")
+    };
+    let [base, v1] = [&base, &v1].map(|it| controller(it));
+    assert_eq!(changes(&base, &v1), [] as [String; 0]);
+    let selected = base.replace("  template:", "  selector: {app: a}\n  template:");
+    assert_eq!(changes(&base, &selected), [] as [String; 0]);
+}
+
+#[test]
 fn a_removed_field_is_at_the_field_that_contained_it() {
     let base = hpa("a", "a", 5) + &deployment("a", "1");
     let head = base.replace("metrics:", "minReplicas: 2\n  metrics:");
