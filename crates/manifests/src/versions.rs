@@ -49,6 +49,7 @@ pub struct ChangedDraft {
     /// The targets in the older version, as `KIND NAME`, that the newer one still has, but that no
     /// autoscaler of this kind has as its target any more.
     pub targets_without_autoscaler: Vec<String>,
+    is_moved: bool,
 }
 
 impl ChangedDraft {
@@ -61,8 +62,7 @@ impl ChangedDraft {
     /// Returns true if the autoscalers have another target than before.
     #[must_use]
     pub fn is_moved(&self) -> bool {
-        let both = self.base.as_ref().zip(self.head.as_ref());
-        both.is_some_and(|(base, head)| !base.has_target_of(head))
+        self.is_moved
     }
 
     /// The missing values of both versions, each with its draft, the newer version first; without
@@ -210,7 +210,9 @@ impl Versions {
             let same = || base.list.iter().filter(|base| base.shares_autoscaler(draft));
             let before = same().find(|base| base.has_target_of(draft)).or_else(|| same().next());
             let before = before.or_else(|| {
-                let renamed = removed.iter().position(|base| base.has_target_of(draft))?;
+                let exact = removed.iter().position(|base| base.has_target_of(draft));
+                let renamed = exact
+                    .or_else(|| removed.iter().position(|it| self.has_workload_of(it, draft)))?;
                 Some(removed.remove(renamed))
             });
             match before {
@@ -222,7 +224,14 @@ impl Versions {
                     let fields = self.changed_fields(before, draft);
                     let (base, head) = (Some(before.clone()), Some(draft.clone()));
                     let targets_without_autoscaler = self.targets_without_autoscaler(draft);
-                    changes.push(ChangedDraft { base, head, fields, targets_without_autoscaler });
+                    let is_moved = !self.has_workload_of(before, draft);
+                    changes.push(ChangedDraft {
+                        base,
+                        head,
+                        fields,
+                        targets_without_autoscaler,
+                        is_moved,
+                    });
                 }
             }
         }
@@ -231,17 +240,19 @@ impl Versions {
         changes
     }
 
+    /// Returns true if the target after the change is the one before it: it has the same name, and
+    /// the same kind, or the newer version lacks the target of the old kind.
+    fn has_workload_of(&self, base: &Draft, head: &Draft) -> bool {
+        base.has_target_of(head)
+            || base.has_target_name_of(head) && self.head.object(&base.target).is_none()
+    }
+
     /// The targets that autoscalers had in the older version, and that now have none of this kind.
     fn targets_without_autoscaler(&self, autoscalers: &Draft) -> Vec<String> {
         let Versions { base, head, autoscalers: all, .. } = self;
         let before = base.list.iter().filter(|before| before.shares_autoscaler(autoscalers));
         let has_none = |target: &&DraftTarget| {
-            let is_same = |object: &&Object| {
-                object.kind() == target.kind
-                    && object.name() == target.name
-                    && same_namespace(object.namespace().as_ref(), target.namespace.as_ref())
-            };
-            let Some(object) = head.others.iter().find(is_same) else { return false };
+            let Some(object) = head.object(target) else { return false };
             !all.iter().any(|(kind, it)| *kind == autoscalers.kind && it.refers_to(*kind, object))
         };
         before.map(|it| &it.target).filter(has_none).map(DraftTarget::to_string).collect()
@@ -284,7 +295,7 @@ impl Versions {
                 it.changed(object.clone(), place)
             }));
         }
-        if !base.has_target_of(head) {
+        if !self.has_workload_of(base, head) {
             return changed;
         }
         if base.target.object.is_some() && head.target.object.is_none() {
@@ -299,6 +310,17 @@ impl Versions {
         changed.extend(different.into_iter().map(|it| head.changed_in_target(base, it)));
         changed.extend(head.selector_change(base));
         changed
+    }
+}
+
+impl Drafts {
+    /// The manifest of a target.
+    fn object(&self, target: &DraftTarget) -> Option<&Object> {
+        self.others.iter().find(|object| {
+            object.kind() == target.kind
+                && object.name() == target.name
+                && same_namespace(object.namespace().as_ref(), target.namespace.as_ref())
+        })
     }
 }
 
@@ -339,9 +361,13 @@ impl Draft {
     }
 
     fn has_target_of(&self, other: &Draft) -> bool {
+        self.target.kind == other.target.kind && self.has_target_name_of(other)
+    }
+
+    fn has_target_name_of(&self, other: &Draft) -> bool {
         let (one, other_target) = (&self.target, &other.target);
         self.kind == other.kind
-            && (&one.kind, &one.name) == (&other_target.kind, &other_target.name)
+            && one.name == other_target.name
             && same_namespace(one.namespace.as_ref(), other_target.namespace.as_ref())
     }
 

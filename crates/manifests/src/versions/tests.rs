@@ -140,6 +140,26 @@ fn hpas_may_move_to_another_target() {
 }
 
 #[test]
+fn a_target_of_another_kind_and_the_same_name_is_the_same() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1");
+    let head = base.replace("Deployment", "StatefulSet").replace("replicas: 2", "replicas: 3");
+    let kind = "a: HPA a: spec.scaleTargetRef.kind: Deployment → StatefulSet (5)";
+    let replicas = "StatefulSet a: spec.replicas: 2 → 3 (17)";
+    assert_eq!(changes(&base, &head), [format!("{kind}; {replicas}")]);
+    let changes_of = |head: &str| {
+        let versions = versions(&base, head, &["cpu=total:4"]).expect("manifests");
+        versions.changes().remove(0)
+    };
+    let change = changes_of(&head);
+    assert!(!change.is_moved() && change.comparable_base().is_some());
+    assert_eq!(change.targets_without_autoscaler, [] as [String; 0]);
+    // If the Deployment still exists, the StatefulSet is another workload.
+    let change = changes_of(&(head + &deployment("a", "1")));
+    assert!(change.is_moved() && change.comparable_base().is_none());
+    assert_eq!(change.targets_without_autoscaler, ["Deployment a"]);
+}
+
+#[test]
 fn each_changed_container_has_its_own_line() {
     let of = |containers: &str| {
         let target = deployment("web", "1");
