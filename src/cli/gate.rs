@@ -4,12 +4,12 @@ mod version;
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use self::version::{Found, Version};
+use self::version::{EmptyFolder, Found, Version};
 use super::args::{Format, OneRelease};
 use super::exit;
 use super::failure::Failure;
@@ -191,6 +191,9 @@ impl Args {
         let base = base.read(&paths, self.recursive)?;
         let head = head.read(&paths, self.recursive)?;
         check_missing(&paths, &base, &head)?;
+        for version in [&base, &head] {
+            check_empty(version)?;
+        }
         let selected = self.autoscalers.select().skipping(self.skip).applying_vpas();
         let options = self.values.options(selected, false);
         draft_versions(&base.files, &head.files, &options, &manifests::read_load)
@@ -325,17 +328,38 @@ impl Args {
 fn check_missing(paths: &[PathBuf], base: &Found, head: &Found) -> Result<(), Failure> {
     for path in paths {
         let lacks = |found: &Found| found.missing.contains(path);
+        let note = |version: &str, count_as: &str| {
+            let name = match path == Path::new(".") {
+                true => version::folder_name(path),
+                false => path.display().to_string(),
+            };
+            let effect = format!("so its autoscalers count as {count_as}");
+            tell(&format!("note: {version} does not have {name}, {effect}\n"));
+        };
         let path = path.display();
-        let note = |version: &str| tell(&format!("note: {version} has no {path}\n"));
         match (lacks(base), lacks(head)) {
             (true, true) => {
                 let (base, head) = (&base.version, &head.version);
                 let what = format!("-f {path}: neither {base} nor {head} has this file or folder");
                 return Err(Failure::usage(what));
             }
-            (true, false) => note(&base.version),
-            (false, true) => note(&head.version),
+            (true, false) => note(&base.version, "added"),
+            (false, true) => note(&head.version, "removed"),
             (false, false) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a version has no manifests, or only in subfolders that are not read: otherwise, all its
+/// autoscalers would seem to be added or removed. Notes other folders without manifests.
+fn check_empty(version: &Found) -> Result<(), Failure> {
+    for EmptyFolder { name, has_manifests_below } in &version.empty {
+        let what = format!("there are no manifests in {name}");
+        match has_manifests_below {
+            true => return Err(Failure::usage(what).hint("-R also reads its subfolders")),
+            false if version.files.is_empty() => return Err(Failure::usage(what)),
+            false => tell(&format!("note: {what}\n")),
         }
     }
     Ok(())

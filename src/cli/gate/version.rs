@@ -38,6 +38,16 @@ pub(super) struct Found {
     pub(super) files: Vec<ManifestFile>,
     /// The paths that the version does not have.
     pub(super) missing: Vec<PathBuf>,
+    /// The folders in which there are no manifests.
+    pub(super) empty: Vec<EmptyFolder>,
+}
+
+/// A folder without manifests.
+pub(super) struct EmptyFolder {
+    /// The folder, for messages: `the folder deploy of main`.
+    pub(super) name: String,
+    /// True if its subfolders have manifests.
+    pub(super) has_manifests_below: bool,
 }
 
 impl Version {
@@ -75,32 +85,56 @@ impl Version {
     /// Reads the manifests at these paths, which are relative to a folder, and for a revision to
     /// the current folder. A file has only its own.
     pub(super) fn read(&self, paths: &[PathBuf], recursive: bool) -> Result<Found, Failure> {
-        let (version, files, missing) = (self.to_string(), Vec::new(), Vec::new());
-        let mut found = Found { version, files, missing };
+        let version = self.to_string();
+        let mut found =
+            Found { version, files: Vec::new(), missing: Vec::new(), empty: Vec::new() };
         match self {
             Version::File(path) => {
                 found.files = read_manifests(std::slice::from_ref(path), false)?;
             }
             Version::Folder(folder) => {
-                let has = |path: &&PathBuf| has_manifests(&joined_path(folder, path), recursive);
-                let (present, missing): (Vec<&PathBuf>, Vec<&PathBuf>) =
-                    paths.iter().partition(has);
-                found.missing = missing.into_iter().cloned().collect();
-                let present = present.into_iter().map(|path| joined_path(folder, path));
-                found.files = read_manifests(&present.collect::<Vec<_>>(), recursive)?;
+                let mut present = Vec::new();
+                for path in paths {
+                    let whole = joined_path(folder, path);
+                    if has_manifests(&whole, recursive) {
+                        present.push(whole);
+                    } else if whole.exists() {
+                        let (name, has_manifests_below) =
+                            (folder_name(&whole), has_manifests(&whole, true));
+                        found.empty.push(EmptyFolder { name, has_manifests_below });
+                    } else {
+                        found.missing.push(path.clone());
+                    }
+                }
+                found.files = read_manifests(&present, recursive)?;
             }
             Version::Revision { name, commit } => {
                 let revision = Revision { name, commit };
                 for path in paths {
-                    let files = revision.files(path, recursive)?;
-                    if files.is_empty() {
+                    let Some(files) = revision.files(path, recursive)? else {
                         found.missing.push(path.clone());
+                        continue;
+                    };
+                    if files.is_empty() {
+                        let below = revision.files(path, true)?;
+                        found.empty.push(EmptyFolder {
+                            name: format!("{} of {name}", folder_name(path)),
+                            has_manifests_below: below.is_some_and(|it| !it.is_empty()),
+                        });
                     }
                     found.files.extend(files);
                 }
             }
         }
         Ok(found)
+    }
+}
+
+/// The name of a folder in messages.
+pub(super) fn folder_name(path: &Path) -> String {
+    match path == Path::new(".") {
+        true => "the current folder".to_owned(),
+        false => format!("the folder {}", path.display()),
     }
 }
 
@@ -144,8 +178,9 @@ struct Entry {
 const MOST_LINKS: usize = 16;
 
 impl Revision<'_> {
-    /// The manifests at a path, which is relative to the current folder. Empty: there are none.
-    fn files(&self, path: &Path, recursive: bool) -> Result<Vec<ManifestFile>, Failure> {
+    /// The manifests at a path, which is relative to the current folder. None: there is no such file
+    /// or folder.
+    fn files(&self, path: &Path, recursive: bool) -> Result<Option<Vec<ManifestFile>>, Failure> {
         let prefix = git(["rev-parse", "--show-prefix"]).map_err(Failure::engine)?;
         let prefix = String::from_utf8_lossy(&prefix).trim_end_matches(['\n', '\r']).to_owned();
         let outside = || {
@@ -161,9 +196,9 @@ impl Revision<'_> {
             false => Path::new(&prefix).join(path),
         };
         let from_root = normalized(&from_root).ok_or_else(outside)?;
-        let Some(found) = self.find(&from_root, MOST_LINKS)? else { return Ok(Vec::new()) };
+        let Some(found) = self.find(&from_root, MOST_LINKS)? else { return Ok(None) };
         if !found.is_folder {
-            return Ok(vec![self.file(&found.path, path, false)?]);
+            return Ok(Some(vec![self.file(&found.path, path, false)?]));
         }
         let mut files = Vec::new();
         for entry in self.list(&found.path, recursive)? {
@@ -180,7 +215,7 @@ impl Revision<'_> {
                 files.push(self.file(&target.path, &shown, true)?);
             }
         }
-        Ok(files)
+        Ok(Some(files))
     }
 
     /// The entry at a path from the root of the repository. Symbolic links on the path are

@@ -266,7 +266,7 @@ fn hpas_of_two_targets_that_select_the_same_pods_are_over_budget() {
     // A change of HPAs that were stopped before stops none.
     git(folder, &["add", "."]);
     git(folder, &["commit", "--quiet", "--message", "Another"]);
-    check(folder, &[], &["4 unchanged nothing to measure"], 0);
+    check(folder, &[], &["4 unchanged"], 0);
     edit(folder, "other.yaml", "maxReplicas: 30", "maxReplicas: 40");
     let shown = check(folder, &[load], &["1 changed, 3 unchanged"], 0);
     assert!(!shown.contains("over budget"), "{shown}");
@@ -504,6 +504,57 @@ fn mistakes_are_explained() {
     fs::create_dir(folder.join("main")).expect("a folder");
     let both = error(&["--base", "main", "-f", "deploy"]);
     assert!(both.contains("is both a git revision and a path"), "{both}");
+}
+
+#[test]
+fn a_version_without_manifests_is_an_error() {
+    let repository = repository();
+    let folder = repository.path();
+    let gate = |arguments: &[&str], code: i32| {
+        let mut command = kube_lockstep(&["gate"]);
+        let assert = command.current_dir(folder).args(arguments).assert().code(code);
+        (stderr(&assert), stdout(&assert))
+    };
+    fs::create_dir_all(folder.join("new/shop")).expect("a folder");
+    fs::create_dir(folder.join("none")).expect("a folder");
+    for name in ["hpas.yaml", "deployments.yaml"] {
+        fs::copy(folder.join("deploy").join(name), folder.join("new/shop").join(name))
+            .expect("a copy");
+    }
+    let below = "there are no manifests in the folder new\nhint: -R also reads its subfolders";
+    let none = "there are no manifests in the folder none\n";
+    for (versions, expected) in [
+        (["--base=deploy", "--head=new"], below),
+        (["--base=new", "--head=deploy"], below),
+        (["--base=deploy", "--head=none"], none),
+        (["--base=none", "--head=deploy"], none),
+    ] {
+        let (error, shown) = gate(&versions, 2);
+        assert!(error.contains(expected) && shown.is_empty(), "{versions:?}: {error} {shown}");
+        assert_eq!(error.contains("hint:"), expected == below, "{error}");
+    }
+    let (_, shown) = gate(&["--base=deploy", "--head=new", "-R"], 0);
+    assert!(shown.contains("3 unchanged"), "{shown}");
+    // Also in a revision, and if the manifests move to a subfolder.
+    let (error, _) = gate(&["--base=main"], 2);
+    assert!(error.contains("in the current folder of main\nhint: -R also"), "{error}");
+    fs::remove_dir_all(folder.join("deploy")).expect("a folder");
+    fs::rename(folder.join("new"), folder.join("deploy")).expect("a folder");
+    let (error, _) = gate(&["--base=main", "-f", "deploy"], 2);
+    assert!(error.contains("in the folder deploy\nhint: -R also"), "{error}");
+    // A folder that only one version has is legitimate.
+    fs::rename(folder.join("deploy"), folder.join("other")).expect("a folder");
+    let (note, shown) = gate(&["--base=main", "-f", "deploy"], 0);
+    let expected = "note: the working tree does not have deploy, so its autoscalers count as \
+                    removed\n";
+    assert!(note.contains(expected) && shown.contains("3 removed"), "{note} {shown}");
+    let (note, shown) = gate(&["--base=main", "-f", "other/shop", "--skip-missing"], 0);
+    let expected = "note: main does not have other/shop, so its autoscalers count as added\n";
+    assert!(note.contains(expected) && shown.contains("3 added"), "{note} {shown}");
+    let mut command = kube_lockstep(&["gate", "--base=main", "--skip-missing"]);
+    let note = stderr(&command.current_dir(folder.join("other/shop")).assert().code(0));
+    let expected = "main does not have the current folder, so its autoscalers count as added\n";
+    assert!(note.contains(expected), "{note}");
 }
 
 /// The manifests of a VPA in two folders: before and after a change.
