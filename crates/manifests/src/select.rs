@@ -200,7 +200,10 @@ pub(super) fn find_autoscalers(
         } else if !is_known && !subject.is_resource() {
             *subject = Subject { hpa: None, name: whole, ..subject.clone() };
         } else if !is_known {
-            let names: Vec<String> = known.iter().map(HpaName::to_string).collect();
+            let mut names: Vec<String> = known.iter().map(HpaName::to_string).collect();
+            // Another version can have the same autoscalers.
+            let mut listed = BTreeSet::new();
+            names.retain(|name| listed.insert(name.clone()));
             let hint = among(hpa, "the autoscalers are", names.iter().map(String::as_str));
             let kind = if vpas.is_empty() { "HPA" } else { "HPA or VPA" };
             let what = format!("{flag} {subject}: there is no {kind} {hpa}");

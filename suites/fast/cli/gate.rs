@@ -456,6 +456,14 @@ fn reports_are_for_pull_requests_and_ci_systems() {
     let shown = stdout(&command.env("GITHUB_STEP_SUMMARY", "summary.md").assert().code(1));
     let annotation = "::error file=deploy/hpas.yaml,line=21,title=HPA shop/checkout%3A over budget";
     assert!(shown.contains(annotation), "{shown}");
+    // Also from a subfolder, the paths are relative to the repository.
+    for manifests in [&[][..], &["-f", "."], &["-f", "hpas.yaml", "-f", "deployments.yaml"]] {
+        let mut command = kube_lockstep(&["gate", "--base", "main", "--report", "github"]);
+        command.current_dir(folder.join("deploy")).args(LOAD).args(manifests);
+        command.env_remove("GITHUB_STEP_SUMMARY").env("GITHUB_WORKSPACE", folder);
+        let shown = stdout(&command.assert().code(1));
+        assert!(shown.contains(annotation), "{manifests:?}: {shown}");
+    }
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a report");
     assert!(read("gate.md").starts_with("# Autoscalers: 1 over budget\n"), "{}", read("gate.md"));
     assert_eq!(read("gate.md"), read("summary.md"));
@@ -494,6 +502,10 @@ fn mistakes_are_explained() {
             "neither main nor the working tree has this file or folder",
         ),
         (&["--base", "main", "-f", "/deploy"], "it is outside of the repository"),
+        (
+            &["--base", "main", "-f", "deploy", "--load", "x:cpu=1"],
+            "the autoscalers are shop/checkout, shop/search, shop/mail\n",
+        ),
         (&["--base", "main", "--budget", "mising<=0"], "did you mean `missing`?"),
         (&["-f", "deploy"], "--base <VERSION>"),
         (&["--base", "main", "-f", "deploy", "--capacity", "x"], "expected METRIC=AMOUNT"),
