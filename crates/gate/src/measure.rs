@@ -141,7 +141,7 @@ fn unlike(base: &FreeRun, head: &FreeRun) -> BTreeSet<Arc<str>> {
 }
 
 /// The figures that depend on targets.
-const OF_TARGETS: [&str; 5] = ["missing", "above", "longest", "excess", "needed"];
+pub(super) const OF_TARGETS: [&str; 5] = ["missing", "above", "longest", "excess", "needed"];
 
 impl GateResult {
     fn new(change: &ChangedDraft) -> GateResult {

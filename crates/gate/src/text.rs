@@ -6,6 +6,7 @@ use std::io;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
+use super::measure::OF_TARGETS;
 use super::result::{Field, GateResult, Kind, Verdict};
 use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_report::bound::Bounds;
@@ -41,7 +42,7 @@ pub struct Report<'r> {
     pub results: &'r [GateResult],
 }
 
-/// A figure before and after a change.
+/// A figure before and after a change. Neither: the targets can't be compared.
 struct Row {
     name: &'static str,
     base: Option<String>,
@@ -70,11 +71,11 @@ impl Row {
         format!("{} {}{difference}", self.name, self.figures())
     }
 
-    /// `198.04 → 192.65`; one figure if the other is equal or missing.
+    /// `198.04 → 192.65`; one figure if the other is equal or missing; `-` without figures.
     fn figures(&self) -> String {
         match (&self.base, &self.head) {
             (Some(base), Some(head)) if base != head => format!("{base} → {head}"),
-            (base, head) => head.as_ref().or(base.as_ref()).cloned().unwrap_or_default(),
+            (base, head) => head.as_ref().or(base.as_ref()).map_or("-", |it| it).to_owned(),
         }
     }
 }
@@ -117,6 +118,18 @@ impl GateResult {
         format!("{} {}", self.autoscaler, self.name)
     }
 
+    /// Returns true if a figure is measured against targets that can't be compared.
+    fn is_incomparable(&self, column: &Column) -> bool {
+        !self.unlike_metrics.is_empty() && OF_TARGETS.contains(&column.name())
+    }
+
+    /// A figure in both versions.
+    fn row(&self, column: &Column) -> Row {
+        let is_comparable = !self.is_incomparable(column);
+        let figures = |of: &'_ Option<Figures>| of.filter(|_| is_comparable);
+        Row::new(column, figures(&self.base).as_ref(), figures(&self.head).as_ref())
+    }
+
     /// The figures that differ or that a bound is for. If there is only one version, all figures
     /// apart from 0.
     fn rows(&self, budget: &Bounds) -> Vec<Row> {
@@ -126,6 +139,7 @@ impl GateResult {
         let is_shown = |column: &Column| {
             is_bound(column)
                 || match (base, head) {
+                    _ if self.is_incomparable(column) => false,
                     (Some(base), Some(head)) => column.text(base) != column.text(head),
                     _ => figures.iter().any(|it| column.figure(it).is_some_and(|it| it != 0.0)),
                 }
@@ -133,7 +147,7 @@ impl GateResult {
         let columns = figure_columns(&figures).into_iter().filter(is_shown);
         match figures.is_empty() {
             true => Vec::new(),
-            false => columns.map(|column| Row::new(&column, base, head)).collect(),
+            false => columns.map(|column| self.row(&column)).collect(),
         }
     }
 
@@ -193,6 +207,7 @@ impl GateResult {
             let figures = match (&row.base, &row.head) {
                 (Some(base), Some(head)) if base == head => format!("{base:>bases$}"),
                 (Some(base), Some(head)) => format!("{base:>bases$} → {head}"),
+                (None, None) => format!("{:>bases$}", "-"),
                 (base, head) => head.clone().or(base.clone()).unwrap_or_default(),
             };
             let line = format!("  {:<names$}  {figures:<18}  {}", row.name, row.difference);
@@ -224,7 +239,9 @@ impl GateResult {
         if kind != AnnotationKind::Error {
             places.truncate(1);
         }
-        let figures = self.rows(budget).into_iter().map(|row| row.text());
+        let rows = self.rows(budget).into_iter();
+        let figures = rows.filter(|row| row.head.is_some() || row.base.is_some());
+        let figures = figures.map(|row| row.text());
         let reasons = self.reasons().into_iter().map(|(label, why)| format!("{label}: {why}"));
         let message = reasons.chain(figures).collect::<Vec<_>>().join("\n");
         let title = format!("{}: {}", self.title(), self.verdict().text());
@@ -281,7 +298,10 @@ impl Report<'_> {
         };
         let (base, head) = (sum(|it| it.base), sum(|it| it.head));
         let columns = figure_columns(&[&base, &head]).into_iter();
-        let columns = columns.filter(|it| ["pod-hours", "cost", "missing"].contains(&it.name()));
+        let columns = columns.filter(|it| {
+            ["pod-hours", "cost", "missing"].contains(&it.name())
+                && !self.results.iter().any(|result| result.is_incomparable(it))
+        });
         columns.map(|column| Row::new(&column, Some(&base), Some(&head)).text()).collect()
     }
 
@@ -355,8 +375,7 @@ impl Report<'_> {
         let mut out = format!("\n| autoscaler | verdict | {} |\n", names.join(" | "));
         let _ = writeln!(out, "|---|---|{}", "--:|".repeat(columns.len()));
         for result in self.results {
-            let (base, head) = (result.base.as_ref(), result.head.as_ref());
-            let cell = |column: &Column| Row::new(column, base, head).figures();
+            let cell = |column: &Column| result.row(column).figures();
             let cells: Vec<String> = columns.iter().map(cell).collect();
             let title = markdown::inline(&result.title());
             let verdict = result.verdict().text();

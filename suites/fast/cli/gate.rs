@@ -384,6 +384,26 @@ fn another_type_of_target_is_not_within_budget() {
     assert!(shown.contains("HPA shop/checkout, changed: not checked"), "{shown}");
     let note = "missing<=+0: the targets of cpu before and after the change can't be compared";
     assert!(shown.contains(note), "{shown}");
+    // Figures by these targets are left out, and the others are not.
+    let row = |name: &str| {
+        let mut lines = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.find(|words| words.first() == Some(&name)).map(|words| words[1..].join(" "))
+    };
+    assert_eq!([row("missing"), row("above")], [Some("-".to_owned()), Some("-".to_owned())]);
+    assert_eq!(row("longest"), None);
+    assert!(row("pod-hours").is_some_and(|it| it.contains('→')), "{shown}");
+    let mut command = gate(repository.path(), &["--report=github", "--report=markdown=gate.md"]);
+    let shown = stdout(&command.assert().code(0));
+    let annotation = shown.lines().find(|line| line.starts_with("::warning")).expect("a warning");
+    assert!(annotation.contains("pod-hours") && !annotation.contains("%0Amissing"), "{annotation}");
+    let table = fs::read_to_string(repository.path().join("gate.md")).expect("a report");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    let missing = rows[0].iter().position(|it| *it == "missing").expect("a column");
+    assert_eq!(rows[2][missing], "-", "{table}");
 }
 
 #[test]
