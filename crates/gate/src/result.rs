@@ -76,9 +76,9 @@ pub struct Field {
     pub object: String,
     /// The path.
     pub path: String,
-    /// The value before the change; null if it is not set.
+    /// The value before the change, or the default; null if it is not set.
     pub base: Option<Value>,
-    /// The value after the change; null if it is not set.
+    /// The value after the change, or the default; null if it is not set.
     pub head: Option<Value>,
     /// The file in the newer version. Absent: the object is only in the older one.
     #[serde(skip_serializing_if = "Option::is_none")]

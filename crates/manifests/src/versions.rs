@@ -112,26 +112,32 @@ impl ChangedDraft {
 }
 
 /// A field that differs between two versions.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ChangedField {
     /// The object: `HPA web`, `Deployment web`.
     pub object: String,
     /// The field, such as `spec.metrics[0].resource.target.averageUtilization`, in the newest API
     /// version.
     pub path: String,
-    /// The value in the older version. None: it is not set.
+    /// The value in the older version, or the default. None: it is not set.
     pub base: Option<Value>,
-    /// The value in the newer version. None: it is not set.
+    /// The value in the newer version, or the default. None: it is not set.
     pub head: Option<Value>,
+    base_is_default: bool,
+    head_is_default: bool,
     /// The place in the newer version of the field, or of a field that contains it.
     pub place: Option<Place>,
 }
 
-/// `spec.maxReplicas: 10 → 20`.
+/// `spec.maxReplicas: 10 → 20`, or `spec.minReplicas: unset (1) → 2` with a default.
 impl fmt::Display for ChangedField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |value: &Option<Value>| value_text(value.as_ref().unwrap_or(&Value::Null));
-        write!(f, "{}: {} → {}", self.path, text(&self.base), text(&self.head))
+        let text = |value: &Option<Value>, is_default: bool| match (value, is_default) {
+            (Some(value), true) => format!("unset ({})", value_text(value)),
+            (value, _) => value_text(value.as_ref().unwrap_or(&Value::Null)),
+        };
+        let base = text(&self.base, self.base_is_default);
+        write!(f, "{}: {base} → {}", self.path, text(&self.head, self.head_is_default))
     }
 }
 
@@ -278,22 +284,7 @@ impl Versions {
                 Some((before, after)) => (Some(before.clone()), Some(after.clone())),
                 None => (find(&self.base, &hpa.name), find(&self.head, &hpa.name)),
             };
-            let settings = [&before, &after].map(|it| it.as_ref().map(settings_of));
-            let mut different = Vec::new();
-            match &settings {
-                [Some(before), Some(after)] => differences(before, after, "", &mut different),
-                settings => {
-                    let path = "metadata.name".to_owned();
-                    let [base, head] =
-                        settings.each_ref().map(|it| it.as_ref().map(|it| &it["metadata"]["name"]));
-                    different.push(Difference { path, base, head });
-                }
-            }
-            let object = format!("HPA {}", hpa.name.name);
-            changed.extend(different.into_iter().map(|it| {
-                let place = after.as_ref().and_then(|hpa| hpa.object.place_of(&it.path));
-                it.changed(object.clone(), place)
-            }));
+            changed.extend(changed_in_hpa(&hpa.name.name, before.as_ref(), after.as_ref()));
         }
         if !self.has_workload_of(base, head) {
             return changed;
@@ -301,7 +292,7 @@ impl Versions {
         if base.target.object.is_some() && head.target.object.is_none() {
             let (object, base) = (base.target.to_string(), Some(base.target.name.clone().into()));
             let path = "metadata.name".to_owned();
-            changed.push(ChangedField { object, path, base, head: None, place: None });
+            changed.push(ChangedField { object, path, base, ..ChangedField::default() });
             return changed;
         }
         let (before, after) = (base.other_fields(), head.other_fields());
@@ -393,8 +384,9 @@ impl Draft {
         Value::Object(fields)
     }
 
-    /// The change of the selector of the target's pods, or of whether it matches them. Other changes
-    /// of labels have no effect: a selector that is not set matches all labels of the template.
+    /// The change of the selector of the target's pods, or of whether it matches them. Other
+    /// changes of labels have no effect: a selector that is not set matches all labels of the
+    /// template.
     fn selector_change(&self, older: &Draft) -> Option<ChangedField> {
         let workload = |draft: &Draft| {
             let object =
@@ -421,6 +413,7 @@ impl Draft {
             base: Some(base),
             head: Some(head),
             place: after.object.place_of(path),
+            ..ChangedField::default()
         })
     }
 
@@ -444,7 +437,8 @@ impl Draft {
             };
             let path = "spec.updatePolicy.updateMode".to_owned();
             let place = self.vpa.as_ref().and_then(|vpa| vpa.object.place_of(&path));
-            return ChangedField { object, path, base: mode(base), head: mode(head), place };
+            let (base, head) = (mode(base), mode(head));
+            return ChangedField { object, path, base, head, place, ..ChangedField::default() };
         }
         if let Some(path) = path.strip_prefix("vpa.") {
             let at = list.as_deref().and_then(|list| list.strip_prefix("vpa.")).unwrap_or(path);
@@ -453,10 +447,11 @@ impl Draft {
                 Some(vpa) => format!("VPA {}", vpa.full_name().name),
                 None => format!("VPA of {}", self.target),
             };
-            return ChangedField { object, path: path.to_owned(), base, head, place };
+            let path = path.to_owned();
+            return ChangedField { object, path, base, head, place, ..ChangedField::default() };
         }
         let (shown, at) = match path.strip_prefix("workload.").unwrap_or(&path) {
-            "replicas" => ("spec.replicas".to_owned(), "spec.replicas".to_owned()),
+            "replicas" => (REPLICAS.to_owned(), REPLICAS.to_owned()),
             path => {
                 let owner = if list.is_some() { older } else { self };
                 owner.path_of_container(path).unwrap_or_else(|| {
@@ -473,7 +468,13 @@ impl Draft {
             None => at,
         };
         let place = self.target.object.as_ref().and_then(|object| object.place_of(&at));
-        ChangedField { object: self.target.to_string(), path: shown, base, head, place }
+        let is_default = |draft: &Draft| {
+            let object = draft.target.object.as_ref();
+            shown == REPLICAS && object.is_some_and(|it| it.field(REPLICAS).is_none())
+        };
+        let (base_is_default, head_is_default) = (is_default(older), is_default(self));
+        let (object, path) = (self.target.to_string(), shown);
+        ChangedField { object, path, base, head, base_is_default, head_is_default, place }
     }
 
     /// The path in the manifest of a container or of its request, as shown and with an index, for a
@@ -520,13 +521,20 @@ impl Draft {
 /// The path of the pod's spec in a target.
 const POD: &str = "spec.template.spec";
 
+/// The path of the replicas in a target.
+const REPLICAS: &str = "spec.replicas";
+
 impl Object {
     /// The place of a field, or of the innermost one of its parents that exists. Elements of lists
     /// can be written as `[0]`.
     fn place_of(&self, path: &str) -> Option<Place> {
-        let path = path.replace('[', ".").replace(']', "");
-        self.diagnostic(&path, "").place.map(|place| *place)
+        self.diagnostic(&node_path(path), "").place.map(|place| *place)
     }
+}
+
+/// A path whose elements of lists are written as `.0` in place of `[0]`.
+fn node_path(path: &str) -> String {
+    path.replace('[', ".").replace(']', "")
 }
 
 /// The settings of an HPA with defaults, in the form of the newest API version: notation makes no
@@ -554,10 +562,91 @@ struct Difference<'v> {
     head: Option<&'v Value>,
 }
 
-impl Difference<'_> {
-    fn changed(self, object: String, place: Option<Place>) -> ChangedField {
-        let Difference { path, base, head } = self;
-        ChangedField { object, path, base: base.cloned(), head: head.cloned(), place }
+/// The fields that differ between two versions of an HPA. None: a version does not have it.
+fn changed_in_hpa(
+    name: &str,
+    before: Option<&ValidHpa>,
+    after: Option<&ValidHpa>,
+) -> Vec<ChangedField> {
+    let settings = [before, after].map(|it| it.map(settings_of));
+    let mut different = Vec::new();
+    match &settings {
+        [Some(before), Some(after)] => differences(before, after, "", &mut different),
+        settings => {
+            let path = "metadata.name".to_owned();
+            let [base, head] =
+                settings.each_ref().map(|it| it.as_ref().map(|it| &it["metadata"]["name"]));
+            different.push(Difference { path, base, head });
+        }
+    }
+    let changed = |it: Difference<'_>| {
+        let Difference { path, base, head } = it;
+        let is_default = |hpa: Option<&ValidHpa>| hpa.is_some_and(|hpa| has_default(hpa, &path));
+        ChangedField {
+            object: format!("HPA {name}"),
+            base: base.cloned(),
+            head: head.cloned(),
+            base_is_default: is_default(before),
+            head_is_default: is_default(after),
+            place: after.and_then(|hpa| hpa.object.place_of(&path)),
+            path,
+        }
+    };
+    different.into_iter().flat_map(|it| of_set_fields(it, before, after)).map(changed).collect()
+}
+
+/// Returns true if a field of an HPA has its default, because the manifest does not set it.
+fn has_default(hpa: &ValidHpa, path: &str) -> bool {
+    // Older API versions have other fields for metrics, and an annotation for the behavior.
+    let can_have = path == "spec.minReplicas"
+        || path.starts_with("spec.behavior.") && hpa.object.field("spec.behavior").is_some();
+    can_have && hpa.object.field(&node_path(path)).is_none()
+}
+
+/// If only one version has a behavior, the differences in the fields that its manifest sets,
+/// without the defaults of the others.
+fn of_set_fields<'v>(
+    difference: Difference<'v>,
+    before: Option<&ValidHpa>,
+    after: Option<&ValidHpa>,
+) -> Vec<Difference<'v>> {
+    let (hpa, behavior) = match (difference.base, difference.head) {
+        (Some(behavior), None) => (before, behavior),
+        (None, Some(behavior)) => (after, behavior),
+        _ => return vec![difference],
+    };
+    let Some(hpa) = hpa.filter(|_| difference.path == "spec.behavior") else {
+        return vec![difference];
+    };
+    let mut fields = Vec::new();
+    set_fields(&hpa.object, behavior, &difference.path, &mut fields);
+    let is_new = difference.base.is_none();
+    let of_field = |(path, value)| match is_new {
+        true => Difference { path, base: None, head: Some(value) },
+        false => Difference { path, base: Some(value), head: None },
+    };
+    match fields.is_empty() {
+        true => vec![difference],
+        false => fields.into_iter().map(of_field).collect(),
+    }
+}
+
+/// Adds the innermost fields of a value that a manifest sets.
+fn set_fields<'v>(
+    object: &Object,
+    value: &'v Value,
+    path: &str,
+    fields: &mut Vec<(String, &'v Value)>,
+) {
+    let Value::Object(children) = value else {
+        fields.push((path.to_owned(), value));
+        return;
+    };
+    for (name, value) in children {
+        let path = format!("{path}.{name}");
+        if object.field(&path).is_some() {
+            set_fields(object, value, &path, fields);
+        }
     }
 }
 

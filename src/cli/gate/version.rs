@@ -178,8 +178,8 @@ struct Entry {
 const MOST_LINKS: usize = 16;
 
 impl Revision<'_> {
-    /// The manifests at a path, which is relative to the current folder. None: there is no such file
-    /// or folder.
+    /// The manifests at a path, which is relative to the current folder. None: the revision
+    /// does not have the path.
     fn files(&self, path: &Path, recursive: bool) -> Result<Option<Vec<ManifestFile>>, Failure> {
         let prefix = git(["rev-parse", "--show-prefix"]).map_err(Failure::engine)?;
         let prefix = String::from_utf8_lossy(&prefix).trim_end_matches(['\n', '\r']).to_owned();

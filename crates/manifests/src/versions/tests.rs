@@ -119,8 +119,34 @@ fn labels_matter_only_through_the_selector() {
 fn a_removed_field_is_at_the_field_that_contained_it() {
     let base = hpa("a", "a", 5) + &deployment("a", "1");
     let head = base.replace("metrics:", "minReplicas: 2\n  metrics:");
-    assert_eq!(changes(&base, &head), ["a: HPA a: spec.minReplicas: 1 → 2 (7)"]);
-    assert_eq!(changes(&head, &base), ["a: HPA a: spec.minReplicas: 2 → 1 (4)"]);
+    assert_eq!(changes(&base, &head), ["a: HPA a: spec.minReplicas: unset (1) → 2 (7)"]);
+    assert_eq!(changes(&head, &base), ["a: HPA a: spec.minReplicas: 2 → unset (1) (4)"]);
+}
+
+#[test]
+fn only_fields_that_the_manifests_set_are_listed() {
+    let base = hpa("a", "a", 5) + &deployment("a", "1");
+    let replicas = base.replace("  replicas: 2\n", "");
+    assert_eq!(changes(&base, &replicas), ["a: Deployment a: spec.replicas: 2 → unset (1) (16)"]);
+    assert_eq!(changes(&replicas, &base), ["a: Deployment a: spec.replicas: unset (1) → 2 (17)"]);
+    let with = |behavior: &str| {
+        base.replace("  maxReplicas", &format!("  behavior: {behavior}\n  maxReplicas"))
+    };
+    let window = with("{scaleDown: {stabilizationWindowSeconds: 60}}");
+    let path = "a: HPA a: spec.behavior.scaleDown.stabilizationWindowSeconds";
+    assert_eq!(changes(&base, &window), [format!("{path}: unset → 60 (6)")]);
+    assert_eq!(changes(&window, &base), [format!("{path}: 60 → unset (4)")]);
+    // A behavior without fields still changes the rules that apply.
+    let found = changes(&base, &with("{}")).concat();
+    assert!(found.starts_with("a: HPA a: spec.behavior: unset → {"), "{found}");
+    // With a behavior in both, the other one has defaults.
+    let policy = "scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}";
+    let expected = format!("{path}: 60 → unset (6)");
+    let found = changes(&window, &with(&format!("{{{policy}}}"))).concat();
+    assert!(found.starts_with(&expected), "{found}");
+    assert!(found.contains("scaleDown.policies[0].value: unset (100) → 10 (6)"), "{found}");
+    let both = with(&format!("{{scaleUp: {{selectPolicy: Max}}, {policy}}}"));
+    assert!(!changes(&with("{}"), &both).concat().contains("scaleUp"));
 }
 
 #[test]
