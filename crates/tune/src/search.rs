@@ -207,6 +207,13 @@ pub(crate) fn front(scores: &Scores, start: &Point) -> Vec<Point> {
     front
 }
 
+/// At most this number of items, evenly, with both ends.
+pub(crate) fn spread<T: Copy>(items: &[T], most: usize) -> Vec<T> {
+    let count = items.len().min(most);
+    let index = |n: usize| if count < 2 { 0 } else { n * (items.len() - 1) / (count - 1) };
+    (0..count).map(|n| items[index(n)]).collect()
+}
+
 /// Points that are chosen at random, the same for each seed.
 struct Random(ChaCha8Rng);
 

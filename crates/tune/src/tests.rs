@@ -302,6 +302,64 @@ fn the_best_setting_of_several_days_is_the_cheapest_one_that_meets_the_objective
     assert!(front.len() > 2 && front.windows(2).all(falls), "{front:?}");
 }
 
+/// Cheap settings that serve the load only if the pods start fast are often alike.
+#[test]
+fn a_setting_that_passes_the_checks_is_found_after_many_that_fail() {
+    let steps = "load: {steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]}";
+    let waves = |minutes: u32| {
+        let sine = format!("load: {{sine: {{mean: 5, amplitude: 3, period: {minutes}m}}}}");
+        SHOP.replace(steps, &sine)
+    };
+    let grid = [(TARGET, "40..60:1"), (WINDOW, "0,60,120,200"), ("spec.maxReplicas", "14..16")];
+    let search = |text: &str, limit: f64| {
+        tune(text).vary(vary(&grid)).objective(bounds(&format!("missing<={limit}")))
+    };
+    for (minutes, limit, is_cheapest) in [(7, 0.5, true), (12, 0.3, true), (7, 0.7, false)] {
+        let text = waves(minutes);
+        let search = search(&text, limit);
+        let tuned = search.run().expect("a search");
+        let reference = Reference::new(&free_run(&scenario(&text), Release::NEWEST));
+        let passes = |setting: &Setting| {
+            let varied = search.scenario_with(setting).expect("a scenario");
+            [15, 60].into_iter().all(|seconds| {
+                let mut varied = (*varied).clone();
+                varied.workload.startup.ready = Some(Span::from_secs(seconds));
+                let varied = Arc::new(varied);
+                let run = free_run(&varied, Release::NEWEST);
+                Figures::new(&varied, &run, &reference).scaling().missing_pod_hours <= limit
+            })
+        };
+        let best = tuned.best.as_ref().expect("a setting");
+        assert!(passes(best), "{}", tuned.headline());
+        assert!(tuned.checks.iter().all(|check| check.broken.is_empty()), "{}", tuned.headline());
+        let is_cheaper = |it: &&Setting| it.figures.pod_hours < best.figures.pod_hours;
+        let cheaper = || tuned.all.iter().filter(|it| it.days_kept == 1).filter(is_cheaper);
+        assert!(cheaper().count() > 8 && tuned.checked_settings > 8, "{}", tuned.headline());
+        assert!(tuned.checked_settings <= 40, "{}", tuned.checked_settings);
+        assert_eq!(is_cheapest, !cheaper().any(passes), "{minutes} {limit}");
+    }
+    let none = search(&waves(12), 0.2).run().expect("a search");
+    let told = "but does not pass all checks; nor do the other 9 that meet it.";
+    assert!(none.headline().contains(told), "{}", none.headline());
+}
+
+#[test]
+fn many_more_reversals_are_told() {
+    let waves = SHOP.replace(
+        "{steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]}",
+        "{sine: {mean: 5, amplitude: 3, period: 5m}}",
+    );
+    for (windows, is_told) in [("0,300", true), ("240,300", false)] {
+        let tuned = tune(&waves).vary(vary(&[(WINDOW, windows)])).objective(bounds("missing<=9"));
+        let tuned = tuned.run().expect("a search");
+        let best = tuned.best.as_ref().expect("a setting");
+        let reversals = |it: &Setting| it.figures.scaling().direction_changes;
+        let (before, after) = (reversals(&tuned.current), reversals(best));
+        let sentence = format!("more often: reversals {before} → {after}.");
+        assert_eq!(tuned.headline().contains(&sentence), is_told, "{}", tuned.headline());
+    }
+}
+
 #[test]
 fn a_path_can_name_the_only_hpa_and_a_field_can_be_given_twice() {
     let grid = [("web/spec.maxReplicas", "8,20"), ("spec.maxReplicas", "20,30")];

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::search::spread;
 use super::tuned::{Change, Check, Patch, Setting, Tuned, Without};
 use kube_lockstep_manifests::AutoscalerKind;
 use kube_lockstep_manifests::field::{FieldPath, value_text};
@@ -82,13 +83,8 @@ impl Tuned {
         let is_new =
             |setting: &&Setting| !shown.iter().any(|(_, known)| known.point == setting.point);
         let others: Vec<&Setting> = self.front.iter().filter(is_new).collect();
-        let count = others.len().min(MOST_OF_FRONT);
-        // Evenly, with both ends.
-        let index = |n: usize| if count < 2 { 0 } else { n * (others.len() - 1) / (count - 1) };
-        let letters = ('a'..).take(count).enumerate();
-        let others: Vec<(String, &Setting)> =
-            letters.map(|(n, letter)| (letter.to_string(), others[index(n)])).collect();
-        shown.extend(others);
+        let letters = ('a'..).map(|letter| letter.to_string());
+        shown.extend(letters.zip(spread(&others, MOST_OF_FRONT)));
         shown
     }
 
@@ -189,7 +185,7 @@ impl Tuned {
         }
         let checks = match self.checks.iter().all(|check| check.broken.is_empty()) {
             true => "",
-            false => ", but does not pass all checks",
+            false => &self.failed_text(),
         };
         if best.changes.is_empty() {
             return format!(
@@ -205,14 +201,36 @@ impl Tuned {
         let percent = percent.map(|(before, after)| (after - before) / before * 100.0);
         let percent = percent.map(|percent| format!(" ({percent:+.1}%)")).unwrap_or_default();
         let days = if self.days > 1 { self.days_text(best.days_kept) } else { String::new() };
+        let reversals = self.reversals_text();
         format!(
             "The best setting changes {}: {minimized} {} → {}{percent}. It meets the objective \
-             {objective}{}{days}{checks}. Searched: {searched}.",
+             {objective}{}{days}{checks}.{reversals} Searched: {searched}.",
             counted(best.changes.len(), "field"),
             text(&self.current).unwrap_or_default(),
             text(best).unwrap_or_default(),
             if days.is_empty() { "" } else { " " },
         )
+    }
+
+    /// The best setting does not pass all checks, nor does another one that was checked.
+    fn failed_text(&self) -> String {
+        let (checked, kept) = (self.checked_settings, self.kept_settings);
+        let others = match checked.saturating_sub(1) {
+            0 => String::new(),
+            others if checked == kept => format!("; nor do the other {others} that meet it"),
+            others => format!("; nor do {others} others of the {} that meet it", thousands(kept)),
+        };
+        format!(", but does not pass all checks{others}")
+    }
+
+    /// A sentence on the reversals, if the best setting has many more of them.
+    fn reversals_text(&self) -> String {
+        let of = |setting: &Setting| Some(setting.figures.scaling?.direction_changes);
+        let both = of(&self.current).zip(self.best.as_ref().and_then(of));
+        let more = both.filter(|(before, after)| *after > (2 * before).max(before + 4));
+        more.map_or_else(String::new, |(before, after)| {
+            format!(" It changes direction more often: reversals {before} → {after}.")
+        })
     }
 
     /// `300 settings of a grid of 403,200`.

@@ -8,7 +8,7 @@ use super::axis::{
     Axis, Defaults, Owner, Recommended, Vary, default_axes, default_axes_of_vpa, given_axes,
 };
 use super::evaluate::{Evaluator, Measured, days, run, with_values};
-use super::search::{Point, Score, Scores, Search, by_cost, changed, front};
+use super::search::{Point, Score, Scores, Search, by_cost, changed, front, spread};
 use super::tuned::{
     Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch, setting,
 };
@@ -58,8 +58,12 @@ pub struct Progress {
     pub most: usize,
 }
 
-/// The number of settings that the checks try, from the cheapest on, until one passes all of them.
-const MOST_CHECKED: usize = 8;
+/// The number of settings that the checks try until one passes all of them.
+const MOST_CHECKED: usize = 40;
+
+/// The number of these that are the cheapest ones, if more settings meet the objective. The others
+/// are settings of the front, which differ more from each other.
+const CHEAPEST_CHECKED: usize = 20;
 
 /// The start-up time of the check of a scenario whose pods are ready at once.
 const USUAL_STARTUP: Span = Span::from_secs(30);
@@ -340,6 +344,10 @@ struct Searching<'s> {
     current: Measured,
     measured: BTreeMap<Point, Measured>,
     is_interrupted: bool,
+    /// The number of settings with different figures that meet the objective on all days.
+    kept_settings: usize,
+    /// The number of settings that the checks have tried.
+    checked_settings: usize,
     /// The points that an API server rejects, with its reason.
     rejected: BTreeMap<Point, String>,
 }
@@ -377,6 +385,8 @@ impl<'s> Searching<'s> {
             current,
             measured: BTreeMap::new(),
             is_interrupted: false,
+            kept_settings: 0,
+            checked_settings: 0,
             rejected: BTreeMap::new(),
         })
     }
@@ -438,6 +448,8 @@ impl<'s> Searching<'s> {
             best: best.as_ref().map(setting),
             contributions,
             checks,
+            kept_settings: self.kept_settings,
+            checked_settings: self.checked_settings,
             front: front.iter().map(setting).collect(),
             varied: axes.iter().map(varied).collect(),
             evaluated: scores.len(),
@@ -584,28 +596,47 @@ impl<'s> Searching<'s> {
     }
 
     /// The cheapest setting that meets the objective on all days and passes all checks; if none of
-    /// the first ones does, the cheapest one with the checks that it fails.
+    /// the checked ones does, the cheapest one with the checks that it fails.
     fn best(&mut self, scores: &Scores, conditions: &[Condition]) -> Option<Best> {
-        let mut first: Option<Best> = None;
         let is_kept = |point: &Point| self.days_kept(point) == self.current.days.len();
         let (kept, others): (Vec<Point>, Vec<Point>) =
             self.kept(scores).into_iter().partition(is_kept);
-        let current = kept.contains(&self.start).then(|| self.start.clone());
-        let candidates = match kept.is_empty() {
-            true => others.into_iter().take(1).collect(),
-            false => kept.into_iter().take(MOST_CHECKED).chain(current).collect::<Vec<_>>(),
+        let distinct = self.distinct(kept);
+        let mut candidates = to_check(&distinct, &front(scores, &self.start), &self.start);
+        self.kept_settings = distinct.len();
+        let first = match candidates.is_empty() {
+            true => others.into_iter().next()?,
+            false => candidates.remove(0),
         };
+        self.checked_settings = 1;
+        let first = Best { checks: self.checks(&first, conditions), point: first };
         for point in candidates {
-            let checks = self.checks(&point, conditions);
-            let best = Best { point, checks };
             // The first one is the result of an interrupted search.
             self.is_interrupted |= !(self.evaluator.goes_on)(0);
-            if self.is_interrupted || best.failed() == 0 {
-                return if self.is_interrupted { first.or(Some(best)) } else { Some(best) };
+            if self.is_interrupted || first.failed() == 0 {
+                break;
             }
-            first.get_or_insert(best);
+            self.checked_settings += 1;
+            if let Some(checks) = self.passed(&point, conditions) {
+                return Some(Best { point, checks });
+            }
         }
-        first
+        Some(first)
+    }
+
+    /// The first settings of those with the same figures. `points` are in the order of their cost.
+    fn distinct(&self, points: Vec<Point>) -> Vec<Point> {
+        let mut distinct: Vec<Point> = Vec::new();
+        for point in points {
+            let figures = &self.measured[&point];
+            let cost = |it: &Measured| self.minimized.figure(&it.whole);
+            let known = distinct.iter().rev().map(|it| &self.measured[it]);
+            let mut same_cost = known.take_while(|it| cost(it) == cost(figures));
+            if !same_cost.any(|it| it == figures) {
+                distinct.push(point);
+            }
+        }
+        distinct
     }
 
     /// Other conditions than those of the search, each with the current setting under it.
@@ -637,30 +668,51 @@ impl<'s> Searching<'s> {
         conditions.collect()
     }
 
+    /// All checks of a setting.
     fn checks(&self, point: &Point, conditions: &[Condition]) -> Vec<Check> {
+        let goes_on = |_: &&Condition| (self.evaluator.goes_on)(0);
+        let others = conditions.iter().take_while(goes_on);
+        let others = others.map(|condition| self.check(point, condition));
+        self.checks_of_days(point).into_iter().chain(others).collect()
+    }
+
+    /// All checks of a setting that meets the objective on all days. None: it does not pass one,
+    /// and the others are not run.
+    fn passed(&self, point: &Point, conditions: &[Condition]) -> Option<Vec<Check>> {
+        // The longest start-up is the last condition; few settings fail only the others.
+        let others = conditions.iter().rev().map(|condition| {
+            let check = (self.evaluator.goes_on)(0).then(|| self.check(point, condition));
+            check.filter(|check| check.broken.is_empty())
+        });
+        let others: Vec<Check> = others.collect::<Option<_>>()?;
+        Some(self.checks_of_days(point).into_iter().chain(others.into_iter().rev()).collect())
+    }
+
+    /// The checks on the days that the search does not use.
+    fn checks_of_days(&self, point: &Point) -> Vec<Check> {
         let Some(measured) = self.measured.get(point) else { return Vec::new() };
         let days = measured.days.iter().zip(&self.current.days).enumerate();
-        let days = days.skip(1).step_by(2).map(|(index, (day, base))| Check {
+        let checks = days.skip(1).step_by(2).map(|(index, (day, base))| Check {
             condition: format!("day {}", index + 1),
             broken: self.broken(day, base),
         });
-        let goes_on = |_: &&Condition| (self.evaluator.goes_on)(0);
-        let others = conditions.iter().take_while(goes_on).map(|condition| {
-            let broken = match self.evaluator.measure(&condition.scenario, point) {
-                Ok(measured) => {
-                    let days = measured.days.iter().zip(&condition.current.days).enumerate();
-                    let broken = days.flat_map(|(index, (day, base))| {
-                        let on = (measured.days.len() > 1).then(|| format!("day {}: ", index + 1));
-                        let on = on.unwrap_or_default();
-                        self.broken(day, base).into_iter().map(move |it| format!("{on}{it}"))
-                    });
-                    broken.collect()
-                }
-                Err(why) => vec![why],
-            };
-            Check { condition: condition.name.clone(), broken }
-        });
-        days.chain(others).collect()
+        checks.collect()
+    }
+
+    fn check(&self, point: &Point, condition: &Condition) -> Check {
+        let broken = match self.evaluator.measure(&condition.scenario, point) {
+            Ok(measured) => {
+                let days = measured.days.iter().zip(&condition.current.days).enumerate();
+                let broken = days.flat_map(|(index, (day, base))| {
+                    let on = (measured.days.len() > 1).then(|| format!("day {}: ", index + 1));
+                    let on = on.unwrap_or_default();
+                    self.broken(day, base).into_iter().map(move |it| format!("{on}{it}"))
+                });
+                broken.collect()
+            }
+            Err(why) => vec![why],
+        };
+        Check { condition: condition.name.clone(), broken }
     }
 
     /// The bounds of the objective that figures break.
@@ -705,6 +757,21 @@ impl<'s> Searching<'s> {
         };
         Ok(changed.map(patch).collect())
     }
+}
+
+/// The settings to check, of those that meet the objective, which are in the order of their cost:
+/// the cheapest ones, and then settings of the front, evenly, with both ends. The current setting is
+/// always one of them.
+fn to_check(kept: &[Point], front: &[Point], start: &Point) -> Vec<Point> {
+    if kept.len() <= MOST_CHECKED {
+        return kept.to_vec();
+    }
+    let (cheapest, others) = kept.split_at(CHEAPEST_CHECKED);
+    let of_front: Vec<&Point> = others.iter().filter(|it| front.contains(it)).collect();
+    // One is left for the current setting.
+    let of_front = spread(&of_front, MOST_CHECKED - CHEAPEST_CHECKED - 1);
+    let others = others.iter().filter(|it| *it == start || of_front.contains(&it));
+    cheapest.iter().chain(others).cloned().collect()
 }
 
 /// The best setting of a search, with its checks.

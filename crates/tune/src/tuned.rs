@@ -83,6 +83,10 @@ pub struct Tuned {
     pub contributions: Vec<Without>,
     /// The checks of the best setting.
     pub checks: Vec<Check>,
+    /// The number of settings with different figures that meet the objective on all days.
+    pub kept_settings: usize,
+    /// The number of settings that were checked until one passed all checks.
+    pub checked_settings: usize,
     /// The settings that no other one improves in both figures, by cost. Of these, a part keeps the
     /// objective.
     pub front: Vec<Setting>,
