@@ -41,8 +41,8 @@ each day must meet the objective.
 
 Exit codes:
   0    a setting meets the objective
-  1    no setting meets the objective on all days; or upstream's controller does not confirm the
-       best one
+  1    no setting meets the objective on all days; the controller stops the HPAs with all settings;
+       or upstream's controller does not confirm the best one
   2    an invalid command line, scenario or manifest, or a value that the prediction requires is
        missing
   3    the outcome of the current setting is not deterministic, or an output can't be written

@@ -12,7 +12,7 @@ use super::tuned::remove_nulls;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_manifests::field::FieldPath;
-use kube_lockstep_report::comparison::Reference;
+use kube_lockstep_report::comparison::{Reference, ticks};
 use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
 use kube_lockstep_scenario as scenario;
@@ -27,6 +27,8 @@ pub(crate) struct Measured {
     pub(crate) whole: Figures,
     /// Those of each day; of a load of less than two days, those of the whole load.
     pub(crate) days: Vec<Figures>,
+    /// True if no metric leads to a proposal of replicas.
+    pub(crate) is_stopped: bool,
 }
 
 /// The times at which the days of a load of at least 48 hours begin: every 24 hours from its start.
@@ -109,7 +111,8 @@ impl Evaluator<'_> {
         };
         let whole = priced(whole);
         let days: Vec<Figures> = days.into_iter().map(priced).collect();
-        Measured { whole, days: if days.is_empty() { vec![whole] } else { days } }
+        let days = if days.is_empty() { vec![whole] } else { days };
+        Measured { whole, days, is_stopped: is_stopped(run) }
     }
 
     /// The figures of several settings, in their order. There are fewer if the search ends.
@@ -144,6 +147,21 @@ impl Evaluator<'_> {
         let results = results.into_inner().unwrap_or_default();
         results.into_iter().map_while(|result| result).collect()
     }
+}
+
+/// Why the controller can't scale any HPA of a run: the error of the last reconcile that failed.
+pub(crate) fn stopped(run: &FreeRun) -> Option<String> {
+    let error = ticks(run).filter_map(|tick| tick.derivation.error.as_ref()).last()?;
+    is_stopped(run).then(|| error.to_string())
+}
+
+/// Returns true if no metric of a run leads to a proposal. The first reconciles are left out,
+/// because the controller does not know the other HPAs yet. Replicas outside of the limits lead to
+/// none.
+fn is_stopped(run: &FreeRun) -> bool {
+    let begin = run.ticks.first().map(|tick| tick.observation.at);
+    let mut later = ticks(run).filter(|tick| Some(tick.observation.at) > begin);
+    !later.any(|tick| tick.derivation.proposal.is_some())
 }
 
 /// Runs the model.

@@ -344,6 +344,48 @@ fn a_setting_that_passes_the_checks_is_found_after_many_that_fail() {
 }
 
 #[test]
+fn hpas_that_the_controller_stops_get_no_recommendation() {
+    let (before, after) = SHOP.split_once("hpa:\n").expect("an HPA");
+    let (hpa, rest) = after.split_once("workload:").expect("a workload");
+    let hpa = format!("- {}", hpa.trim_start());
+    let other = hpa.replace("metadata: {name: web}", "metadata: {name: api}");
+    let text = format!("{before}hpas:\n{hpa}{other}workload:{rest}");
+    let search = |text: &str| tune(text).settings(20).objective(bounds("missing<=99"));
+    let tuned = search(&text).run().expect("a search");
+    assert!(tuned.best.is_none() && tuned.front.is_empty(), "{}", tuned.headline());
+    let stopped = "The controller stops the HPAs of this workload, and no setting changes that";
+    assert!(tuned.headline().starts_with(stopped), "{}", tuned.headline());
+    assert!(tuned.headline().contains("more than one HPA"), "{}", tuned.headline());
+    // Before 1.26, two HPAs overwrite each other's replicas.
+    let before = search(&text).release("1.25".parse().expect("a release")).run();
+    assert!(before.expect("a search").best.is_some());
+    assert!(search(SHOP).run().expect("a search").stopped.is_none());
+    // Without a request, the utilization fails; an average value does not.
+    let without = SHOP.replace("requests: {cpu: 1}", "requests: {memory: 1Gi}");
+    let tuned = search(&without).run().expect("a search");
+    assert!(tuned.stopped.as_ref().is_some_and(|why| why.contains("missing request for cpu")));
+    let average = r#"null,{"type":"AverageValue","averageValue":"1"}"#;
+    let grid = [("spec.metrics.0.resource.target", average)];
+    let tuned = search(&without).vary(vary(&grid)).run().expect("a search");
+    assert!(tuned.stopped.is_none() && tuned.best.is_some(), "{}", tuned.headline());
+}
+
+#[test]
+fn a_load_of_each_pod_is_told_first() {
+    let headline = |text: &str| {
+        let tuned = tune(text).vary(vary(&[(TARGET, "50,90")])).run();
+        tuned.expect("a search").headline()
+    };
+    let each = SHOP.replace("    load: {steps", "    perPod: {steps");
+    let told = "The load of cpu is per pod: it does not depend on the number of pods, so fewer \
+                pods always look cheaper. Give it as a total: --load cpu=total:…";
+    assert!(headline(&each).starts_with(told), "{}", headline(&each));
+    assert!(!headline(SHOP).contains("per pod"));
+    let memory = SHOP.replace("until", "  - {name: memory, perPod: 200Mi}\nuntil");
+    assert!(!headline(&memory).contains("per pod"));
+}
+
+#[test]
 fn many_more_reversals_are_told() {
     let waves = SHOP.replace(
         "{steps: [{at: 0s, value: 1}, {at: 5m, value: 7}, {at: 10m, value: 2}]}",

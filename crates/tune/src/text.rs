@@ -168,9 +168,31 @@ impl Tuned {
         }
     }
 
-    /// The result in one or two sentences.
+    /// The result in a few sentences.
     #[must_use]
     pub fn headline(&self) -> String {
+        match &self.stopped {
+            Some(error) => format!(
+                "The controller stops the HPAs of this workload, and no setting changes that, so \
+                 there is no recommendation: {error}. Searched: {}.",
+                self.searched()
+            ),
+            None => format!("{}{}", self.loads_per_pod_text(), self.result_text()),
+        }
+    }
+
+    /// A sentence on loads that do not depend on the number of pods.
+    fn loads_per_pod_text(&self) -> String {
+        let names = self.loads_per_pod.join(", ");
+        let Some(first) = self.loads_per_pod.first() else { return String::new() };
+        format!(
+            "The load of {names} is per pod: it does not depend on the number of pods, so fewer \
+             pods always look cheaper. Give it as a total: --load {first}=total:…, or `load` in a \
+             scenario. "
+        )
+    }
+
+    fn result_text(&self) -> String {
         let searched = self.searched();
         let Tuned { objective, minimized, .. } = self;
         let Some(best) = &self.best else {

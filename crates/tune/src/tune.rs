@@ -1,13 +1,13 @@
 //! The search itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::axis::{
     Axis, Defaults, Owner, Recommended, Vary, default_axes, default_axes_of_vpa, given_axes,
 };
-use super::evaluate::{Evaluator, Measured, days, run, with_values};
+use super::evaluate::{Evaluator, Measured, days, run, stopped, with_values};
 use super::search::{Point, Score, Scores, Search, by_cost, changed, front, spread};
 use super::tuned::{
     Change, Check, Patch, Setting, Tuned, Varied, Without, change, days_kept, merge_patch, setting,
@@ -26,6 +26,7 @@ use kube_lockstep_report::columns::{COST, Column};
 use kube_lockstep_report::comparison::Reference;
 use kube_lockstep_report::figures::Figures;
 use kube_lockstep_report::price::Price;
+use kube_lockstep_scenario::metrics::UsageSource;
 use kube_lockstep_scenario::{self as scenario, Scenario};
 use kube_lockstep_sim::run::FreeRun;
 
@@ -197,11 +198,13 @@ impl Tune {
         };
         let current = evaluator.figures(scenario, &before);
         let recommended = recommended(&before);
+        let stopped = stopped(&before);
         let notes = before.notes;
         drop((before.ticks, before.serving_changes, before.request_changes, before.vpa));
         let axes = self.axes(current.whole.scaling().needed_peak_replicas, &recommended)?;
         let evaluator = Evaluator { axes: &axes, ..evaluator };
-        let tuned = Searching::new(self, minimized, evaluator, current)?.tuned()?;
+        let searching = Searching::new(self, minimized, evaluator, current)?;
+        let tuned = Searching { stopped, ..searching }.tuned()?;
         Ok(Tuned { notes, ..tuned })
     }
 
@@ -333,6 +336,22 @@ fn recommended(run: &FreeRun) -> Vec<Recommended> {
     all
 }
 
+/// The names of the metrics of HPAs whose load is that of each pod. Memory is left out: programs
+/// rarely share it.
+fn loads_per_pod(scenario: &Scenario) -> Vec<String> {
+    let is_per_pod = |source: &UsageSource| !matches!(source, UsageSource::Load { .. });
+    let metrics = &scenario.metrics;
+    let resources = metrics.resources.iter().map(|it| (&it.name, &it.source));
+    let loads = resources.chain(metrics.pods.iter().map(|it| (&it.name, &it.source)));
+    let per_pod: BTreeSet<&str> = loads
+        .filter(|(name, source)| &***name != "memory" && is_per_pod(source))
+        .map(|(name, _)| &**name)
+        .collect();
+    let read = scenario.hpas.iter().flat_map(|hpa| &hpa.spec.metrics);
+    let read: BTreeSet<&str> = read.filter_map(|metric| metric.name()).collect();
+    per_pod.intersection(&read).map(|name| (*name).to_owned()).collect()
+}
+
 /// A search in progress.
 struct Searching<'s> {
     tune: &'s Tune,
@@ -344,6 +363,8 @@ struct Searching<'s> {
     current: Measured,
     measured: BTreeMap<Point, Measured>,
     is_interrupted: bool,
+    /// Why the controller can't scale any HPA with the current setting.
+    stopped: Option<String>,
     /// The number of settings with different figures that meet the objective on all days.
     kept_settings: usize,
     /// The number of settings that the checks have tried.
@@ -385,6 +406,7 @@ impl<'s> Searching<'s> {
             current,
             measured: BTreeMap::new(),
             is_interrupted: false,
+            stopped: None,
             kept_settings: 0,
             checked_settings: 0,
             rejected: BTreeMap::new(),
@@ -432,12 +454,20 @@ impl<'s> Searching<'s> {
             self.check_fields()?;
         }
         self.measured.entry(start.clone()).or_insert_with(|| self.current.clone());
+        // The default fields can only hide the cause, with limits that contradict each other.
+        let is_hopeless = || self.measured.values().all(|it| it.is_stopped);
+        let is_stopped = self.tune.vary.is_empty() || is_hopeless();
+        self.stopped = self.stopped.take().filter(|_| is_stopped);
         let conditions = self.conditions();
-        let best = self.best(&scores, &conditions);
+        let best = match self.stopped {
+            Some(_) => None,
+            None => self.best(&scores, &conditions),
+        };
         let best = best.map(|best| self.simplified(best, &mut scores, &conditions));
         let (best, checks) = best.map_or((None, Vec::new()), |it| (Some(it.point), it.checks));
         let contributions = best.as_ref().map(|best| self.contributions(best)).unwrap_or_default();
-        let front = front(&scores, &start);
+        let mut front = front(&scores, &start);
+        front.retain(|_| self.stopped.is_none());
         let setting = |point: &Point| self.setting(point, &self.measured[point]);
         Ok(Tuned {
             objective: self.objective.to_string(),
@@ -451,6 +481,8 @@ impl<'s> Searching<'s> {
             kept_settings: self.kept_settings,
             checked_settings: self.checked_settings,
             front: front.iter().map(setting).collect(),
+            stopped: self.stopped.clone(),
+            loads_per_pod: loads_per_pod(&self.tune.scenario),
             varied: axes.iter().map(varied).collect(),
             evaluated: scores.len(),
             invalid: self.rejected.len(),
@@ -760,8 +792,8 @@ impl<'s> Searching<'s> {
 }
 
 /// The settings to check, of those that meet the objective, which are in the order of their cost:
-/// the cheapest ones, and then settings of the front, evenly, with both ends. The current setting is
-/// always one of them.
+/// the cheapest ones, and then settings of the front, evenly, with both ends. The current setting
+/// is always one of them.
 fn to_check(kept: &[Point], front: &[Point], start: &Point) -> Vec<Point> {
     if kept.len() <= MOST_CHECKED {
         return kept.to_vec();

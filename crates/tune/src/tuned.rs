@@ -87,6 +87,13 @@ pub struct Tuned {
     pub kept_settings: usize,
     /// The number of settings that were checked until one passed all checks.
     pub checked_settings: usize,
+    /// Why the controller can't scale any HPA with any setting: the error of its reconciles. There
+    /// is no best setting then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// The metrics whose load is that of each pod, so that fewer pods have a lower load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loads_per_pod: Vec<String>,
     /// The settings that no other one improves in both figures, by cost. Of these, a part keeps the
     /// objective.
     pub front: Vec<Setting>,

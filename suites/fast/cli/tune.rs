@@ -57,6 +57,20 @@ fn an_objective_that_no_setting_keeps_ends_with_1() {
     assert!(!shown.contains("kubectl patch"), "{shown}");
 }
 
+/// Two HPAs of one Deployment stop each other.
+#[test]
+fn hpas_that_the_controller_stops_end_with_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = folder.path().join("other.yaml");
+    let hpa = std::fs::read_to_string("examples/php-apache/hpa.yaml").expect("a manifest");
+    std::fs::write(&other, hpa.replacen("name: php-apache", "name: other", 1)).expect("a file");
+    let files = ["-f", text(&other), "--settings", "20", "--load", "cpu=95%", "--no-confirm"];
+    let run = kube_lockstep(&EXAMPLE[..3]).args(files).assert().code(1);
+    let shown = stdout(&run);
+    assert!(shown.starts_with("The controller stops the HPAs of this workload"), "{shown}");
+    assert!(!shown.contains("kubectl patch"), "{shown}");
+}
+
 #[test]
 fn mistakes_are_explained() {
     let error =
