@@ -802,7 +802,7 @@ fn to_check(kept: &[Point], front: &[Point], start: &Point) -> Vec<Point> {
     let of_front: Vec<&Point> = others.iter().filter(|it| front.contains(it)).collect();
     // One is left for the current setting.
     let of_front = spread(&of_front, MOST_CHECKED - CHEAPEST_CHECKED - 1);
-    let others = others.iter().filter(|it| *it == start || of_front.contains(&it));
+    let others = others.iter().filter(|it| *it == start || of_front.contains(it));
     cheapest.iter().chain(others).cloned().collect()
 }
 
