@@ -374,13 +374,13 @@ impl Plan {
             leave_out(&mut steps, all, &mut is_enough);
             let without = |place: usize| [&steps[..place], &steps[place + 1..]].concat();
             let mut own = Vec::new();
-            for place in 0..steps.len() {
+            for (place, step) in steps.iter().enumerate() {
                 let without = run(&self.after(&without(place)));
                 if is_alike(&without, newest) {
                     break;
                 }
                 // Without an effect, the prediction without the step ends where chance decides.
-                let effect = self.steps[steps[place]].effect(&without, newest);
+                let effect = self.steps[*step].effect(&without, newest);
                 own.push(effect.map_or(Effect::Status, |(effect, _)| effect));
             }
             // A step that was left out can make a later one unnecessary.
