@@ -19,7 +19,7 @@ use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::input_file;
 use kube_lockstep_engines::input_file::InputError;
 use kube_lockstep_lint as lint;
-use kube_lockstep_lint::{ObjectName, RULES};
+use kube_lockstep_lint::{AMBIGUOUS_SELECTOR, ObjectName};
 use kube_lockstep_manifests::{
     AutoscalerKind, Draft, DraftError, DraftOptions, Drafts, Load, ManifestFile, Manifests,
     Missing, RequestOption, Selected, Valid, days_as_hours, draft, draft_valid,
@@ -494,9 +494,8 @@ pub(super) fn any_scenarios(
 fn note_stopped(drafts: &mut [Draft], files: &[ManifestFile]) {
     // Invalid manifests are reported elsewhere.
     let Ok(manifests) = Manifests::read(files, &[]) else { return };
-    let rules = RULES.iter().copied().filter(|rule| rule.id == "ambiguous-selector");
     let options = lint::Options::of(Release::NEWEST);
-    for finding in lint::check(&manifests, &options, &rules.collect::<Vec<_>>()) {
+    for finding in lint::check(&manifests, &options, &[AMBIGUOUS_SELECTOR]) {
         let Some(other) = &finding.other else { continue };
         for draft in &mut *drafts {
             let has = |object: &ObjectName| {

@@ -1,7 +1,7 @@
 //! HPAs that a change stops because another HPA selects the same pods.
 
 use kube_autoscaler_models::rules::{Release, Rules};
-use kube_lockstep_lint::{ObjectName, Options, Rule, check};
+use kube_lockstep_lint::{AMBIGUOUS_SELECTOR, ObjectName, Options, check};
 use kube_lockstep_manifests::{ChangedDraft, Draft, HpaName, Manifests, Versions};
 
 /// The pairs of HPAs that select the same pods, and of which a change stops one or both.
@@ -53,10 +53,9 @@ impl AmbiguousHpas {
 /// The pairs in a version.
 fn pairs(manifests: Option<&Manifests>, release: Release) -> Vec<Pair> {
     let is_stopped = Rules::of(release).pods.ambiguous_selector_is_checked;
-    let rule = Rule::named("ambiguous-selector").filter(|_| is_stopped);
-    let Some((manifests, rule)) = manifests.zip(rule) else { return Vec::new() };
+    let Some(manifests) = manifests.filter(|_| is_stopped) else { return Vec::new() };
     let name = |object: ObjectName| HpaName { namespace: object.namespace, name: object.name };
-    let findings = check(manifests, &Options::of(release), &[rule]).into_iter();
+    let findings = check(manifests, &Options::of(release), &[AMBIGUOUS_SELECTOR]).into_iter();
     let pair = |(hpa, other, why): (ObjectName, ObjectName, String)| {
         let hpas = [name(other), name(hpa)];
         Pair { stopped: hpas.to_vec(), hpas, why }

@@ -23,7 +23,7 @@ use kube_lockstep_scenario::Diagnostic;
 use serde::Serialize;
 
 use context::Context;
-pub use rules::RULES;
+pub use rules::{AMBIGUOUS_SELECTOR, RULES};
 
 /// The cluster for which manifests are checked.
 #[derive(Clone, Debug)]

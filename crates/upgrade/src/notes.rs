@@ -6,7 +6,7 @@ use super::plan::ControlPlane;
 use super::search::{Effect, Upgrade};
 use kube_autoscaler_models::rules::{Release, Rules};
 use kube_lockstep_lint as lint;
-use kube_lockstep_lint::{Finding, Level, ObjectName, RULES, check};
+use kube_lockstep_lint::{AMBIGUOUS_SELECTOR, Finding, Level, ObjectName, RULES, check};
 use kube_lockstep_manifests::{HpaName, Manifests, ValidHpa, removed_versions};
 use kube_lockstep_scenario::Scenario;
 
@@ -53,7 +53,7 @@ impl Findings {
 
 /// Returns true if another HPA selects the same pods.
 fn stops_by_pods(finding: &Finding) -> bool {
-    finding.rule.id == "ambiguous-selector"
+    finding.rule.id == AMBIGUOUS_SELECTOR.id
 }
 
 /// Returns true if the controller of a release stops HPAs that select the same pods.

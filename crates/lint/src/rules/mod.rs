@@ -13,9 +13,12 @@ mod window_longer_than_period;
 
 use super::Rule;
 
+/// The rule for several HPAs of the same pods, which other commands use as well.
+pub const AMBIGUOUS_SELECTOR: &Rule = &ambiguous_selector::RULE;
+
 /// All rules, in the order of their ids.
 pub const RULES: &[&Rule] = &[
-    &ambiguous_selector::RULE,
+    AMBIGUOUS_SELECTOR,
     &memory_never_scales_down::RULE,
     &min_zero_without_gate::RULE,
     &missing_request::RULE,
