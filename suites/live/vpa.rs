@@ -15,7 +15,7 @@ use crate::support::recording::{self, Mode};
 use crate::support::trace_file;
 use crate::support::trials::{self, Suite};
 use kube_autoscaler_models::rules::{OldestOom, VpaRelease, VpaRules};
-use kube_autoscaler_models::vpa::{ClusterChange, Script, Session, Stepped, Write};
+use kube_autoscaler_models::vpa::{Script, Session, Start, Stepped, Write};
 use kube_lockstep_engines::recorded::{FOLDER, RecordedRecommender, Traces};
 use kube_lockstep_engines::upstream::build;
 use kube_lockstep_engines::upstream::build::Artifact;
@@ -26,11 +26,12 @@ use kube_lockstep_fuzz::fuzzing::{
     Failure, Finding, FuzzEvent, FuzzPlan, FuzzSummary, NewEngine, RunLimit, fuzz,
 };
 use kube_lockstep_fuzz::recommender::scenario as generated;
+use kube_lockstep_scenario::resolved::Action;
 use kube_lockstep_scenario::tree_to_yaml;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_sim::compare::recommender::{logs, runs};
 use kube_lockstep_sim::engine::model_recommender::ModelRecommender;
-use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Vpa};
+use kube_lockstep_sim::engine::{Engine, EngineError, RecommenderOpening, Vpa};
 use kube_lockstep_sim::run::recommender::predicted;
 use kube_lockstep_sim::run::recommender_lockstep::run_recommender;
 use kube_lockstep_sim::run::{Outcome, Verdict};
@@ -50,13 +51,13 @@ static RECORDING: Mutex<()> = Mutex::new(());
 pub(crate) fn add_tests(suite: &mut Suite) {
     suite.test("generated_scenarios_reach_every_item_of_the_coverage", scenarios_reach_everything);
     suite.test("a_wrong_half_life_is_found_and_shrunk", || {
-        finds(|script| script.start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
+        finds(|_, start| start.flags.cpu_histogram_decay_half_life.0 += 3_600_000_000_000)
     });
     suite.test("a_wrong_percentile_is_found_and_shrunk", || {
-        finds(|script| script.start.flags.target_memory_percentile -= 0.3)
+        finds(|_, start| start.flags.target_memory_percentile -= 0.3)
     });
     suite.test("a_wrong_oom_bump_is_found_and_shrunk", || {
-        finds(|script| script.start.flags.oom_min_bump_up_bytes += 1e8)
+        finds(|_, start| start.flags.oom_min_bump_up_bytes += 1e8)
     });
     suite.test("a_panic_of_the_model_is_found_and_shrunk", panics_are_found);
     add_fixtures(suite);
@@ -235,7 +236,7 @@ fn fuzzed(
 }
 
 /// A fault of the model is found by a fixture and by the fuzzer, which shrinks the scenario.
-fn finds(fault: fn(&mut Script)) -> Result<(), Failed> {
+fn finds(fault: Fault) -> Result<(), Failed> {
     let mut faulty = FaultyEngine::new(fault);
     // Other tests show that the model without the fault agrees with the fixtures.
     let mut fixtures = support::vpa_fixtures().into_iter().map(|path| support::load_vpa(&path));
@@ -255,14 +256,17 @@ fn finds(fault: fn(&mut Script)) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Changes the start of a scenario.
+type Fault = fn(&VpaScenario, &mut Start);
+
 /// The model of the newest release with a planted fault, as an engine.
 struct FaultyEngine {
     model: ModelRecommender,
-    fault: fn(&mut Script),
+    fault: Fault,
 }
 
 impl FaultyEngine {
-    fn new(fault: fn(&mut Script)) -> FaultyEngine {
+    fn new(fault: Fault) -> FaultyEngine {
         FaultyEngine { model: ModelRecommender::new("faulty", VpaRelease::NEWEST), fault }
     }
 }
@@ -278,25 +282,25 @@ impl Engine<Vpa> for FaultyEngine {
 
     fn open<'a>(
         &'a mut self,
-        scenario: &ScriptedScenario,
+        RecommenderOpening { scenario, start }: RecommenderOpening<'_>,
     ) -> Result<Box<dyn kube_lockstep_sim::engine::Session<Vpa> + 'a>, EngineError> {
-        let mut scenario = scenario.clone();
-        (self.fault)(&mut scenario.script);
-        self.model.open(&scenario)
+        let mut start = start.clone();
+        (self.fault)(scenario, &mut start);
+        self.model.open(RecommenderOpening { scenario, start: &start })
     }
 }
 
 /// Runs the fuzzer on the model with a fault, until it has found one kind of failure.
-fn fuzzed_with(fault: fn(&mut Script), ticks: usize) -> (FuzzSummary, Vec<Finding<VpaScenario>>) {
+fn fuzzed_with(fault: Fault, ticks: usize) -> (FuzzSummary, Vec<Finding<VpaScenario>>) {
     let mut plan = FuzzPlan::<Vpa>::new(1, RunLimit::Ticks(ticks), VpaRelease::NEWEST);
     plan.max_findings = 1;
     fuzzed(&plan, &|| Box::new(FaultyEngine::new(fault)) as Box<dyn Engine<Vpa>>)
 }
 
 fn panics_are_found() -> Result<(), Failed> {
-    let fault: fn(&mut Script) = |script| {
-        let mut changes = script.steps.iter().flat_map(|step| &step.changes);
-        if changes.any(|change| matches!(change, ClusterChange::Restart)) {
+    let fault: Fault = |scenario, _| {
+        let mut actions = scenario.timeline.iter().map(|event| &event.action);
+        if actions.any(|action| matches!(action, Action::RestartRecommender(_))) {
             // A panic without its message on standard error.
             std::panic::resume_unwind(Box::new("planted: a restart".to_owned()));
         }

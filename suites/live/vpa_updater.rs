@@ -34,10 +34,11 @@ use kube_lockstep_engines::upstream::updater::UpdaterHost;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::model::Model;
 use kube_lockstep_sim::engine::updater::{
-    PodRequests, UpdaterAnswer, UpdaterRun, are_equal, requests_of,
+    PodRequests, UpdaterAnswer, UpdaterStep, VpaUpdater, are_equal, requests_of,
 };
-use kube_lockstep_sim::engine::{Engine, EngineError, Session, UpdaterEngine, Vpa};
+use kube_lockstep_sim::engine::{Engine, EngineError, Session, VpaEngines};
 use kube_lockstep_sim::run::{Outcome, Verdict, run_one};
+use kube_lockstep_sim::world::{ManagedPods, UpdaterSettings};
 use libtest_mimic::Failed;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -78,34 +79,15 @@ pub(crate) fn add_tests(suite: &mut Suite) {
 /// The updater of a run, and the clusters that it sees.
 #[derive(Clone, Debug)]
 struct Batch {
-    flags: UpdaterFlags,
-    per_vpa_config: bool,
-    resizes: bool,
-    cases: Vec<Case>,
+    settings: UpdaterSettings,
+    cases: Vec<ManagedPods>,
 }
 
 impl Batch {
     /// The input of the updater's run in a cluster.
-    fn updater<'a>(&'a self, case: &'a Case) -> Updater<'a> {
-        Updater {
-            vpa: &case.vpa,
-            flags: &self.flags,
-            limits: &case.limits,
-            resizes: self.resizes,
-            replicas: &case.replicas,
-            per_vpa_config: self.per_vpa_config,
-            now: NOW,
-        }
+    fn updater<'a>(&'a self, case: &'a ManagedPods) -> Updater<'a> {
+        self.settings.updater(case, NOW)
     }
-}
-
-/// A cluster.
-#[derive(Clone, Debug)]
-struct Case {
-    vpa: VerticalPodAutoscaler,
-    limits: Limits,
-    pods: Vec<LivePod>,
-    replicas: BTreeMap<u32, i64>,
 }
 
 /// Generated clusters with the answers of upstream.
@@ -124,16 +106,14 @@ impl Observed {
         // A crash would end upstream's updater for all other clusters.
         for batch in &mut batches {
             let cases = std::mem::take(&mut batch.cases).into_iter();
-            let survives = |case: &Case| !batch.updater(case).crashes(&case.pods);
-            let cases: Vec<Case> = cases.filter(survives).collect();
+            let survives = |case: &ManagedPods| !batch.updater(case).crashes(&case.pods);
+            let cases: Vec<ManagedPods> = cases.filter(survives).collect();
             batch.cases = cases;
         }
         // A host has one updater, with flags of its own.
+        let mut host = UpdaterHost::new(program.to_owned(), VpaRelease::NEWEST, TIME_LIMIT);
         let answers = batches.iter().map(|batch| {
-            let run =
-                |case| UpdaterRun { updater: batch.updater(case), pods: case.pods.as_slice() };
-            let runs = batch.cases.iter().map(run);
-            UpdaterHost::start(program, TIME_LIMIT)?.run(&runs.collect::<Vec<_>>())
+            host.open(&batch.settings)?.step(&UpdaterStep::Run(NOW, batch.cases.clone()))
         });
         let answers: Result<_, EngineError> = answers.collect();
         let answers = answers.map_err(|error| format!("{error:?}"))?;
@@ -216,19 +196,45 @@ struct Altered {
     changes: Rc<Cell<usize>>,
 }
 
-impl UpdaterEngine for Altered {
-    fn run(&mut self, runs: &[UpdaterRun<'_>]) -> Result<Vec<UpdaterAnswer>, EngineError> {
-        let mut answers = self.host.run(runs)?;
+impl Engine<VpaUpdater> for Altered {
+    fn name(&self) -> &str {
+        self.host.name()
+    }
+
+    fn release(&self) -> VpaRelease {
+        self.host.release()
+    }
+
+    fn open<'a>(
+        &'a mut self,
+        settings: &UpdaterSettings,
+    ) -> Result<Box<dyn Session<VpaUpdater> + 'a>, EngineError> {
+        let session = self.host.open(settings)?;
+        Ok(Box::new(AlteredSession { session, alter: self.alter, changes: self.changes.clone() }))
+    }
+}
+
+struct AlteredSession<'a> {
+    session: Box<dyn Session<VpaUpdater> + 'a>,
+    alter: fn(&mut UpdaterAnswer),
+    changes: Rc<Cell<usize>>,
+}
+
+impl Session<VpaUpdater> for AlteredSession<'_> {
+    fn send(&mut self, step: &UpdaterStep) -> Result<(), EngineError> {
+        self.session.send(step)
+    }
+
+    fn receive(&mut self) -> Result<Vec<UpdaterAnswer>, EngineError> {
+        let mut answers = self.session.receive()?;
         let changes = answers.iter().map(|answer| answer.updates.len()).sum::<usize>();
         self.changes.set(self.changes.get() + changes);
         answers.iter_mut().for_each(self.alter);
         Ok(answers)
     }
 
-    fn admit(&mut self, pods: &UpdaterRun<'_>) -> Result<UpdaterAnswer, EngineError> {
-        let mut answer = self.host.admit(pods)?;
-        (self.alter)(&mut answer);
-        Ok(answer)
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        self.session.close()
     }
 }
 
@@ -241,16 +247,10 @@ impl Engine for WithUpdater<'_> {
         self.model.release()
     }
 
-    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
-        self.model.recommender(release)
-    }
-
-    fn updater(
-        &mut self,
-        _release: VpaRelease,
-    ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
-        let host = UpdaterHost::start(self.program, TIME_LIMIT)?;
-        Ok(Some(Box::new(Altered { host, alter: self.alter, changes: self.changes.clone() })))
+    fn vpa(&mut self, release: VpaRelease) -> Result<VpaEngines, EngineError> {
+        let host = UpdaterHost::new(self.program.to_owned(), release, TIME_LIMIT);
+        let altered = Altered { host, alter: self.alter, changes: self.changes.clone() };
+        Ok(VpaEngines { updater: Some(Box::new(altered)), ..self.model.vpa(release)? })
     }
 
     fn open<'s>(&'s mut self, scenario: &Scenario) -> Result<Box<dyn Session + 's>, EngineError> {
@@ -345,7 +345,7 @@ struct Seen {
 
 fn compare_updates(
     batch: &Batch,
-    case: &Case,
+    case: &ManagedPods,
     answer: &UpdaterAnswer,
     simulate: impl Fn(&Updater<'_>, &[LivePod]) -> Vec<PodUpdate>,
     seen: &mut Seen,
@@ -361,11 +361,10 @@ fn compare_updates(
     }
     // Upstream lists the pods in a random order, which decides between pods of equal priority.
     let simulated = simulate(&updater, &in_order_of(&case.pods, upstream));
-    let Batch { flags, per_vpa_config, resizes, .. } = batch;
+    let settings = &batch.settings;
     if simulated != *upstream {
         return Err(format!(
-            "upstream: {upstream:?}\nsimulation: {simulated:?}\n{flags:?}\nPerVPAConfig: \
-             {per_vpa_config}, resizes: {resizes}\n{case:#?}"
+            "upstream: {upstream:?}\nsimulation: {simulated:?}\n{settings:?}\n{case:#?}"
         )
         .into());
     }
@@ -382,7 +381,11 @@ fn compare_updates(
 }
 
 /// Compares the requests that pods get when they are created.
-fn compare_admission(case: &Case, answer: &UpdaterAnswer, seen: &mut Seen) -> Result<(), Failed> {
+fn compare_admission(
+    case: &ManagedPods,
+    answer: &UpdaterAnswer,
+    seen: &mut Seen,
+) -> Result<(), Failed> {
     for (pod, upstream) in case.pods.iter().zip(&answer.admitted) {
         let simulated = admitted(&case.vpa, &pod.spec, &case.limits);
         match simulated {
@@ -422,11 +425,14 @@ fn batch() -> impl Strategy<Value = Batch> {
             ..UpdaterFlags::default()
         });
     (flags, any::<bool>(), prop::bool::weighted(0.8), vec(case(), CASES)).prop_map(
-        |(flags, per_vpa_config, resizes, cases)| Batch { flags, per_vpa_config, resizes, cases },
+        |(flags, per_vpa_config, resizes, cases)| {
+            let settings = UpdaterSettings { flags, per_vpa_config, resizes };
+            Batch { settings, cases }
+        },
     )
 }
 
-fn case() -> impl Strategy<Value = Case> {
+fn case() -> impl Strategy<Value = ManagedPods> {
     let replicas = btree_map(0..2_u32, 0..6_i64, 1..3);
     let limits = btree_map(container_name(), requests(), 0..3);
     (vpa(), limits, vec(pod(), 0..6), replicas).prop_map(|(vpa, limits, mut pods, replicas)| {
@@ -434,7 +440,7 @@ fn case() -> impl Strategy<Value = Case> {
             pod.ordinal = ordinal;
         }
         let limits = limits.into_iter().filter(|(_, limits)| !limits.is_empty());
-        Case { vpa, limits: limits.collect(), pods, replicas }
+        ManagedPods { vpa, limits: Arc::new(limits.collect()), pods, replicas }
     })
 }
 

@@ -20,7 +20,9 @@ use kube_autoscaler_models::vpa::{
 use kube_lockstep_data::TRACES;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario::{Diagnostic, Scenario, SkipReason};
-use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Session, Step, Vpa};
+use kube_lockstep_sim::engine::{
+    Engine, EngineError, RecommenderOpening, Session, Step, Vpa, VpaEngines,
+};
 use kube_lockstep_sim::trace::file::{TraceFile, unbroken};
 use kube_lockstep_sim::trace::header::Header;
 use kube_lockstep_sim::trace::recommender;
@@ -270,9 +272,10 @@ impl Engine for Recorded {
         self.traces.unsupported_reason(&scenario.id, &scenario.hash, release, self.release)
     }
 
-    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
+    fn vpa(&mut self, release: VpaRelease) -> Result<VpaEngines, EngineError> {
         let traces = RecordedRecommender::new(self.traces.clone(), release);
-        Ok(Box::new(traces.with_hpa(self.release)))
+        let recommender = Box::new(traces.with_hpa(self.release));
+        Ok(VpaEngines { recommender, updater: None })
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {
@@ -398,9 +401,9 @@ impl Engine<Vpa> for RecordedRecommender {
 
     fn open<'a>(
         &'a mut self,
-        scenario: &ScriptedScenario,
+        opening: RecommenderOpening<'_>,
     ) -> Result<Box<dyn Session<Vpa> + 'a>, EngineError> {
-        let VpaScenario { id, hash, until, .. } = &*scenario.scenario;
+        let VpaScenario { id, hash, until, .. } = opening.scenario;
         let name = self.hpa.map_or_else(|| self.release.to_string(), |hpa| hpa.to_string());
         let recording = self.traces.recording(id, hash, self.key(), &name)?;
         let trace = recording.recommender_trace().map_err(broken)?;

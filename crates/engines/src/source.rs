@@ -288,7 +288,7 @@ impl<K: ControllerKind> Engine<K> for NoEngine<K> {
         self.release
     }
 
-    fn open<'a>(&'a mut self, _: &K::Opening) -> Result<Box<dyn Session<K> + 'a>, EngineError> {
+    fn open<'a>(&'a mut self, _: K::Opening<'_>) -> Result<Box<dyn Session<K> + 'a>, EngineError> {
         Err(self.why.clone())
     }
 }

@@ -34,7 +34,8 @@ use self::wire::{Open, Request, has_changes_during_reconciles, takes_turns};
 use kube_autoscaler_models::rules::{Release, Rules, VpaRelease};
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::{Scenario, SkipReason};
-use kube_lockstep_sim::engine::{During, Engine, EngineError, Session, Step, UpdaterEngine, Vpa};
+use kube_lockstep_sim::engine::updater::VpaUpdater;
+use kube_lockstep_sim::engine::{During, Engine, EngineError, Session, Step, VpaEngines};
 use kube_lockstep_sim::trace::wire::{
     ALL_METRICS, Answer, Answered, DETAILS, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
 };
@@ -176,21 +177,17 @@ impl Engine for Upstream {
         Scope { all_metrics: since(ALL_METRICS), details: since(DETAILS), ..Scope::ALL }
     }
 
-    /// The real recommender, in a process of its own. It is built if necessary.
-    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
+    /// The real recommender, and the real updater and admission controller, in processes of their
+    /// own. They are built if necessary. The updater can be built for releases whose sources are Go
+    /// modules.
+    fn vpa(&mut self, release: VpaRelease) -> Result<VpaEngines, EngineError> {
         let program = recommender::ensure(release, &self.builds, &mut |_| {})?;
-        Ok(Box::new(UpstreamRecommender::new(program, release).with_time_limit(self.limit)))
-    }
-
-    /// The real updater and admission controller, in a process of their own, which is built if
-    /// necessary. They can be built for releases whose sources are Go modules.
-    fn updater(
-        &mut self,
-        release: VpaRelease,
-    ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
-        let program = updater::ensure(release, &self.builds, &mut |_| {})?;
-        let Some(program) = program else { return Ok(None) };
-        Ok(Some(Box::new(UpdaterHost::start(&program, self.limit)?)))
+        let recommender = UpstreamRecommender::new(program, release).with_time_limit(self.limit);
+        let updater = updater::ensure(release, &self.builds, &mut |_| {})?;
+        let updater = updater.map(|program| -> Box<dyn Engine<VpaUpdater>> {
+            Box::new(UpdaterHost::new(program, release, self.limit))
+        });
+        Ok(VpaEngines { recommender: Box::new(recommender), updater })
     }
 
     /// Reports scenarios that the program's version of the protocol cannot express.

@@ -5,8 +5,8 @@
 //! HPA controller, and runs in the same kind of process.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -24,10 +24,13 @@ use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::{Time, rfc3339};
 use kube_autoscaler_models::vpa::admission::Limits;
-use kube_autoscaler_models::vpa::updater::{LivePod, PodUpdate, UpdaterFlags};
+use kube_autoscaler_models::vpa::updater::{LivePod, PodUpdate};
 use kube_autoscaler_models::vpa::{ObjectName, VerticalPodAutoscaler};
-use kube_lockstep_sim::engine::updater::{PodRequests, UpdaterAnswer, UpdaterRun, requests_of};
-use kube_lockstep_sim::engine::{EngineError, UpdaterEngine};
+use kube_lockstep_sim::engine::updater::{
+    PodRequests, UpdaterAnswer, UpdaterStep, VpaUpdater, requests_of,
+};
+use kube_lockstep_sim::engine::{Engine, EngineError, Session};
+use kube_lockstep_sim::world::{ManagedPods, UpdaterSettings};
 
 /// Builds the host of a release if necessary. Returns the program, or `None` for a release whose
 /// sources are not Go modules.
@@ -44,58 +47,78 @@ pub fn ensure(
 }
 
 /// The updater and the admission controller of one release.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct UpdaterHost {
-    process: Process,
-    is_open: bool,
+    program: PathBuf,
+    release: VpaRelease,
+    limit: Duration,
 }
 
 impl UpdaterHost {
-    /// Starts a program that [`ensure`] returned. `limit`: the timeout of each answer.
-    ///
-    /// # Errors
-    /// If the program can't be started.
-    pub fn start(program: &Path, limit: Duration) -> Result<UpdaterHost, EngineError> {
-        let name = Artifact::Updater.name().into();
-        Ok(UpdaterHost { process: Process::start(&name, program, limit)?, is_open: false })
+    /// Creates the engine for a program that [`ensure`] returned. `limit`: the timeout of each
+    /// answer.
+    #[must_use]
+    pub fn new(program: PathBuf, release: VpaRelease, limit: Duration) -> UpdaterHost {
+        UpdaterHost { program, release, limit }
+    }
+}
+
+impl Engine<VpaUpdater> for UpdaterHost {
+    fn name(&self) -> &str {
+        Artifact::Updater.name()
     }
 
-    /// Asks about workloads. With `now`, the updater runs at that time.
-    fn decide(
-        &mut self,
-        now: Option<Time>,
-        runs: &[UpdaterRun<'_>],
-    ) -> Result<Vec<UpdaterAnswer>, EngineError> {
-        let Some(UpdaterRun { updater: first, .. }) = runs.first() else { return Ok(Vec::new()) };
-        if !self.is_open {
-            let flags = Flags::new(first.flags, first.per_vpa_config);
-            self.process.send(&Request::Open { flags, resizes: first.resizes })?;
-            self.is_open = true;
-        }
-        let cases = (0..).zip(runs).map(|(number, run)| Case::new(number, run));
+    fn release(&self) -> VpaRelease {
+        self.release
+    }
+
+    fn open<'a>(
+        &'a mut self,
+        settings: &UpdaterSettings,
+    ) -> Result<Box<dyn Session<VpaUpdater> + 'a>, EngineError> {
+        let mut process = Process::start(&self.name().into(), &self.program, self.limit)?;
+        let flags = Flags::new(settings);
+        process.send(&Request::Open { flags, resizes: settings.resizes })?;
+        Ok(Box::new(UpdaterSession { process, sent: VecDeque::new() }))
+    }
+}
+
+/// A running updater. It ends with its process.
+struct UpdaterSession {
+    process: Process,
+    /// The pods of the steps without an answer.
+    sent: VecDeque<Vec<Vec<LivePod>>>,
+}
+
+impl Session<VpaUpdater> for UpdaterSession {
+    fn send(&mut self, step: &UpdaterStep) -> Result<(), EngineError> {
+        let now = match step {
+            UpdaterStep::Run(now, _) => Some(*now),
+            UpdaterStep::Admit(_) => None,
+        };
+        let cases = (0..).zip(step.pods()).map(|(number, of)| Case::new(number, of));
         self.process.send(&Request::Decide { now, cases: cases.collect() })?;
+        self.sent.push_back(step.pods().iter().map(|of| of.pods.clone()).collect());
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Vec<UpdaterAnswer>, EngineError> {
+        let pods = self.sent.pop_front().unwrap_or_default();
         let answer: Answer = self
             .process
             .receive_as(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))?;
-        let answers = answer.cases.into_iter().zip(runs);
+        let answers = answer.cases.into_iter().zip(&pods);
         let answers: Result<Vec<UpdaterAnswer>, String> =
-            answers.map(|(answer, run)| answer.about(run.pods)).collect();
+            answers.map(|(answer, pods)| answer.about(pods)).collect();
         match answers {
-            Ok(answers) if answers.len() == runs.len() => Ok(answers),
+            Ok(answers) if answers.len() == pods.len() => Ok(answers),
             Ok(_) => Err(self.process.broken("a workload has no answer")),
             Err(why) => Err(self.process.broken(&why)),
         }
     }
-}
 
-impl UpdaterEngine for UpdaterHost {
-    fn run(&mut self, runs: &[UpdaterRun<'_>]) -> Result<Vec<UpdaterAnswer>, EngineError> {
-        self.decide(runs.first().map(|first| first.updater.now), runs)
-    }
-
-    fn admit(&mut self, pods: &UpdaterRun<'_>) -> Result<UpdaterAnswer, EngineError> {
-        let mut answers = self.decide(None, std::slice::from_ref(pods))?;
-        Ok(answers.pop().unwrap_or_default())
+    fn close(self: Box<Self>) -> Result<(), EngineError> {
+        Ok(())
     }
 }
 
@@ -129,7 +152,8 @@ struct Flags {
 }
 
 impl Flags {
-    fn new(flags: &UpdaterFlags, per_vpa_config: bool) -> Flags {
+    fn new(settings: &UpdaterSettings) -> Flags {
+        let UpdaterSettings { flags, per_vpa_config, .. } = settings;
         Flags {
             min_replicas: flags.min_replicas,
             eviction_tolerance: flags.eviction_tolerance.to_string(),
@@ -137,7 +161,7 @@ impl Flags {
             lifetime_threshold: flags.in_recommendation_bounds_eviction_lifetime_threshold.0,
             evict_after_oom_threshold: flags.evict_after_oom_threshold.0,
             skips_disruption_budget: flags.in_place_skip_disruption_budget,
-            per_vpa_config,
+            per_vpa_config: *per_vpa_config,
         }
     }
 }
@@ -155,18 +179,17 @@ struct Case<'a> {
 const WORKLOAD: &str = "web";
 
 impl<'a> Case<'a> {
-    fn new(number: usize, run: &UpdaterRun<'a>) -> Case<'a> {
-        let UpdaterRun { updater: run, pods } = run;
+    fn new(number: usize, of: &'a ManagedPods) -> Case<'a> {
         let namespace = format!("ns-{number}");
-        let mut vpa = run.vpa.clone();
+        let mut vpa = of.vpa.clone();
         vpa.metadata.name.namespace = namespace.as_str().into();
         vpa.spec.target_ref = CrossVersionObjectReference::new("apps/v1", "Deployment", WORKLOAD);
-        let replica_sets = run.replicas.iter().map(|(group, replicas)| ReplicaSetObject {
+        let replica_sets = of.replicas.iter().map(|(group, replicas)| ReplicaSetObject {
             metadata: metadata(&namespace, replica_set(*group), None),
             spec: ReplicaSetSpec { replicas: *replicas },
         });
         let replica_sets = replica_sets.collect();
-        let pods = pods.iter().map(|it| pod(&namespace, it, run.limits)).collect();
+        let pods = of.pods.iter().map(|it| pod(&namespace, it, &of.limits)).collect();
         Case { vpa, replica_sets, pods }
     }
 }

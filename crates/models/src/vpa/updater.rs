@@ -124,7 +124,7 @@ pub enum PodUpdate {
 impl PodUpdate {
     /// The number of the pod.
     #[must_use]
-    pub(crate) fn ordinal(self) -> u32 {
+    pub fn ordinal(self) -> u32 {
         match self {
             PodUpdate::Evict(ordinal) | PodUpdate::InPlace(ordinal) => ordinal,
         }

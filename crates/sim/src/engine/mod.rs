@@ -5,8 +5,8 @@
 //! Engines do not depend on the comparison. Only the registry and the code that prepares engines
 //! (`run::virtual_time`, `run::wall_clock`) name particular engines; the runner does not.
 //!
-//! Engines run one of two kinds of controllers ([`ControllerKind`]): [`Hpa`], the default, and
-//! [`Vpa`].
+//! Engines run one kind of controller ([`ControllerKind`]): [`Hpa`], the default, [`Vpa`], or
+//! [`VpaUpdater`].
 //!
 //! Real clusters are not sessions: a session lets exactly the requested time pass and answers with
 //! the effects of that time, while a cluster has its own clock, and a reconcile can be seen only
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::updater::{UpdaterAnswer, UpdaterRun};
+use self::updater::VpaUpdater;
 use crate::trace::{Scope, Stepped};
 use crate::world::Change;
 use kube_autoscaler_models::observation::{Observation, Request};
@@ -34,25 +34,6 @@ use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa;
 use kube_lockstep_scenario::vpa::VpaScenario;
 use kube_lockstep_scenario::{Diagnostic, Scenario, SkipReason};
-
-/// The updater and the admission controller of the Vertical Pod Autoscaler, with which their
-/// simulation is compared. It is not an [`Engine`]: it runs no scenario, but answers questions
-/// about single decisions.
-pub trait UpdaterEngine {
-    /// Runs the updater once for each of these workloads at the time of the first one, and asks the
-    /// admission controller about each pod. All runs of an engine have the same flags, and none is
-    /// before the previous one.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn run(&mut self, runs: &[UpdaterRun<'_>]) -> Result<Vec<UpdaterAnswer>, EngineError>;
-
-    /// Asks the admission controller about each pod.
-    ///
-    /// # Errors
-    /// If the engine is broken.
-    fn admit(&mut self, pods: &UpdaterRun<'_>) -> Result<UpdaterAnswer, EngineError>;
-}
 
 /// Changes to the cluster, and the time to wait for their effects.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
@@ -95,7 +76,7 @@ pub trait ControllerKind: Sized + 'static {
     /// A scenario, as it was read.
     type Scenario: Send + Sync;
     /// The input with which an engine opens a scenario.
-    type Opening;
+    type Opening<'a>;
     /// A release of the controller.
     type Release: Copy
         + PartialEq
@@ -121,7 +102,7 @@ pub enum Hpa {}
 
 impl ControllerKind for Hpa {
     type Scenario = Scenario;
-    type Opening = Scenario;
+    type Opening<'a> = &'a Scenario;
     type Release = Release;
     type Step = Step;
     type Stepped = Stepped;
@@ -137,7 +118,7 @@ pub enum Vpa {}
 
 impl ControllerKind for Vpa {
     type Scenario = VpaScenario;
-    type Opening = ScriptedScenario;
+    type Opening<'a> = RecommenderOpening<'a>;
     type Release = VpaRelease;
     type Step = vpa::ScriptStep;
     type Stepped = vpa::Stepped;
@@ -146,13 +127,18 @@ impl ControllerKind for Vpa {
     type Unfinished = ();
 }
 
-/// A scenario of the recommender, with the objects and changes that the recommender observes.
-#[derive(Clone, Debug)]
-pub struct ScriptedScenario {
-    pub scenario: Arc<VpaScenario>,
-    /// Its objects and flags at the start. With an HPA controller, the steps are not known in
-    /// advance.
-    pub script: vpa::Script,
+/// A scenario of the recommender, and the objects with which it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct RecommenderOpening<'a> {
+    pub scenario: &'a VpaScenario,
+    pub start: &'a vpa::Start,
+}
+
+/// The controllers of a VPA that run with an HPA controller.
+pub struct VpaEngines {
+    pub recommender: Box<dyn Engine<Vpa>>,
+    /// The updater and the admission controller. None: their simulation is not compared.
+    pub updater: Option<Box<dyn Engine<VpaUpdater>>>,
 }
 
 /// A controller that scenarios can be run on.
@@ -180,28 +166,16 @@ pub trait Engine<K: ControllerKind = Hpa> {
         None
     }
 
-    /// The recommender that runs with an HPA controller in scenarios with a VPA.
+    /// The controllers of a VPA that run with an HPA controller in scenarios with a VPA.
     ///
     /// # Errors
-    /// If the engine has none, or it can't run.
-    fn recommender(&mut self, _release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
+    /// If the engine has none, or they can't run.
+    fn vpa(&mut self, _release: VpaRelease) -> Result<VpaEngines, EngineError> {
         Err(EngineError::Unavailable {
             engine: self.name().into(),
             problem: Diagnostic::new("it has no recommender")
                 .hint("run scenarios with a VPA on another engine"),
         })
-    }
-
-    /// The updater and the admission controller with which their simulation is compared after a
-    /// scenario with an HPA and a VPA. `None`: it is not compared.
-    ///
-    /// # Errors
-    /// If they can't run.
-    fn updater(
-        &mut self,
-        _release: VpaRelease,
-    ) -> Result<Option<Box<dyn UpdaterEngine>>, EngineError> {
-        Ok(None)
     }
 
     /// Opens a scenario on a cluster without objects, with the clock just before t=0.
@@ -210,7 +184,7 @@ pub trait Engine<K: ControllerKind = Hpa> {
     /// If the engine can't run; never because of decisions of the controller.
     fn open<'a>(
         &'a mut self,
-        scenario: &K::Opening,
+        opening: K::Opening<'_>,
     ) -> Result<Box<dyn Session<K> + 'a>, EngineError>;
 }
 

@@ -19,7 +19,7 @@ use view::{Hpas, ScaleLocation, Served, Target, View};
 
 use super::model_recommender::ModelRecommender;
 use super::sent_events::SentEvents;
-use super::{Engine, EngineError, Session, Step, Vpa};
+use super::{Engine, EngineError, Session, Step, VpaEngines};
 use crate::trace::{ApiAnswer, Stepped};
 use crate::world::{Change, Cluster};
 use kube_autoscaler_models::api::{CrossVersionObjectReference, Hpa, HpaSpec};
@@ -637,8 +637,9 @@ impl Engine for Model {
         self.release
     }
 
-    fn recommender(&mut self, release: VpaRelease) -> Result<Box<dyn Engine<Vpa>>, EngineError> {
-        Ok(Box::new(ModelRecommender::new(NAME, release)))
+    fn vpa(&mut self, release: VpaRelease) -> Result<VpaEngines, EngineError> {
+        let recommender = Box::new(ModelRecommender::new(NAME, release));
+        Ok(VpaEngines { recommender, updater: None })
     }
 
     fn open<'a>(&'a mut self, scenario: &Scenario) -> Result<Box<dyn Session + 'a>, EngineError> {

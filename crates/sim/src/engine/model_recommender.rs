@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Engine, EngineError, ScriptedScenario, Session, Vpa};
+use super::{Engine, EngineError, RecommenderOpening, Session, Vpa};
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::vpa;
 use kube_autoscaler_models::vpa::{LogLine, ScriptStep, Stepped};
@@ -33,10 +33,10 @@ impl Engine<Vpa> for ModelRecommender {
 
     fn open<'a>(
         &'a mut self,
-        scenario: &ScriptedScenario,
+        opening: RecommenderOpening<'_>,
     ) -> Result<Box<dyn Session<Vpa> + 'a>, EngineError> {
         let rules = VpaRules::of(self.release);
-        let (model, log) = vpa::Session::open(&scenario.script.start, rules);
+        let (model, log) = vpa::Session::open(opening.start, rules);
         Ok(Box::new(ModelSession { name: self.name, model, log, answers: VecDeque::new() }))
     }
 }

@@ -12,14 +12,15 @@ use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
 use super::recommender::{ChartedRun, Keep, Predicting};
 use super::recommender_lockstep::Lockstep;
+use super::updater_lockstep::UpdaterLockstep;
 use super::{ControllerRun, Outcome};
-use crate::engine::{self, Engine, EngineError, ScriptedScenario, Vpa};
+use crate::engine::{self, EngineError, RecommenderOpening, Vpa, VpaEngines};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate_with_hpa;
 use crate::world::{PodChange, UpdaterReport, World};
 use kube_autoscaler_models::rules::{Release, VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::{LogLine, Script, Session, Snapshot, Stepped, Write};
+use kube_autoscaler_models::vpa::{LogLine, Session, Snapshot, Start, Stepped, Write};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -87,11 +88,13 @@ pub(super) struct Predicted<'e> {
 pub(super) struct Comparing<'e> {
     engine: Box<dyn engine::Session<Vpa> + 'e>,
     lockstep: Lockstep,
+    updater: Option<UpdaterLockstep<'e>>,
 }
 
 /// A recommender that has just started.
 struct Started {
-    scripted: ScriptedScenario,
+    scenario: Arc<VpaScenario>,
+    start: Start,
     session: Session,
     log: Vec<LogLine>,
 }
@@ -107,14 +110,7 @@ fn start(scenario: &Scenario, world: &mut World) -> Option<Started> {
         ..(*vpa.recommender).clone()
     };
     let (session, log) = Session::open(&start, VpaRules::of(vpa.release));
-    let script = Script {
-        name: vpa_scenario.id.clone(),
-        flags: vpa_scenario.flags.clone(),
-        start,
-        steps: Vec::new(),
-    };
-    let scripted = ScriptedScenario { scenario: Arc::new(vpa_scenario), script };
-    Some(Started { scripted, session, log })
+    Some(Started { scenario: Arc::new(vpa_scenario), start, session, log })
 }
 
 /// Why the scenario can't continue at a stop, if it can't.
@@ -149,8 +145,7 @@ impl<'e> HpaWithVpa<Predicted<'e>> {
         is_explained: &'e dyn Fn(usize) -> bool,
     ) -> Option<Self> {
         let release = scenario.vpa.as_ref()?.release;
-        let Started { scripted: ScriptedScenario { scenario, .. }, session, log } =
-            start(scenario, world)?;
+        let Started { scenario, session, log, .. } = start(scenario, world)?;
         let runs = Predicting::new(&scenario, log, Keep { is_explained, usage: true });
         let runs = Predicted { runs, updater_reports: Vec::new() };
         Some(HpaWithVpa { scenario, release, session, runs })
@@ -174,7 +169,8 @@ impl<'e> HpaWithVpa<Predicted<'e>> {
                 },
                 None => Vec::new(),
             };
-            world.end_vpa_stop(&written);
+            world.apply_recommendations(&written);
+            world.run_updater();
             let last = runs.charted.run.snapshots.len().checked_sub(1);
             if last.is_some_and(runs.keep.is_explained) {
                 let report = world.last_updater_report().filter(|report| report.at == stop);
@@ -204,19 +200,36 @@ impl<'e> HpaWithVpa<Comparing<'e>> {
     pub(super) fn comparing(
         scenario: &Scenario,
         world: &mut World,
-        engine: &'e mut dyn Engine<Vpa>,
+        engines: &'e mut VpaEngines,
         comparison: &mut Comparison<'_>,
     ) -> Result<Option<Self>, EngineError> {
-        let Some(Started { scripted, session, log }) = start(scenario, world) else {
+        let Some(Started { scenario: vpa, start, session, log }) = start(scenario, world) else {
             return Ok(None);
         };
-        let release = engine.release();
-        let engine = engine.open(&scripted)?;
-        let mut lockstep = Lockstep::new(scripted.scenario.expects_contents());
+        let VpaEngines { recommender, updater } = engines;
+        let release = recommender.release();
+        let engine = recommender.open(RecommenderOpening { scenario: &vpa, start: &start })?;
+        let mut lockstep = Lockstep::new(vpa.expects_contents());
         lockstep.ticks_of_hpa = Some(0);
         lockstep.started(&log, engine.start_log(), comparison);
-        let (scenario, runs) = (scripted.scenario, Comparing { engine, lockstep });
-        Ok(Some(HpaWithVpa { scenario, release, session, runs }))
+        let updater = match updater {
+            Some(updater) => UpdaterLockstep::open(&mut **updater, world, &scenario.workload.name)?,
+            None => None,
+        };
+        let runs = Comparing { engine, lockstep, updater };
+        Ok(Some(HpaWithVpa { scenario: vpa, release, session, runs }))
+    }
+
+    /// Compares the requests of the pods that were created since the last call.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    pub(super) fn admit(
+        &mut self,
+        world: &mut World,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), EngineError> {
+        self.runs.updater.as_mut().map_or(Ok(()), |updater| updater.admit(world, findings))
     }
 
     /// Lets the VPA act until a time. Returns why the scenario can't continue, if it can't.
@@ -229,14 +242,18 @@ impl<'e> HpaWithVpa<Comparing<'e>> {
         until: Option<Time>,
         findings: &mut Findings<'_>,
     ) -> Result<Option<RandomOutcome>, EngineError> {
-        let Comparing { engine, lockstep } = &mut self.runs;
+        let Comparing { engine, lockstep, updater } = &mut self.runs;
         lockstep.ticks_of_hpa = Some(findings.trace.ticks.len());
         while let Some(stop) = Self::next_stop(world, until) {
             if let Some(why) = overlap(world, stop) {
                 return Ok(Some(why));
             }
+            let step = world.begin_vpa_stop(stop);
+            if let Some(updater) = updater {
+                updater.admit(world, findings)?;
+            }
             let mut written = Vec::new();
-            if let Some(step) = world.begin_vpa_stop(stop) {
+            if let Some(step) = step {
                 let observed = engine.step(&step)?;
                 written = writes(&observed);
                 let comparison = &mut findings.comparison;
@@ -245,7 +262,11 @@ impl<'e> HpaWithVpa<Comparing<'e>> {
                     return Ok(Some(why));
                 }
             }
-            world.end_vpa_stop(&written);
+            world.apply_recommendations(&written);
+            match updater {
+                Some(updater) => updater.run(world, findings)?,
+                None => world.run_updater(),
+            }
         }
         Ok(None)
     }
@@ -259,8 +280,10 @@ impl<'e> HpaWithVpa<Comparing<'e>> {
         world: &World,
         findings: &mut Findings<'_>,
     ) -> Result<(), EngineError> {
-        let HpaWithVpa { scenario, release, runs: Comparing { engine, lockstep }, .. } = self;
+        let HpaWithVpa { scenario, release, runs, .. } = self;
+        let Comparing { engine, lockstep, updater } = runs;
         engine.close()?;
+        updater.map_or(Ok(()), UpdaterLockstep::close)?;
         let is_complete = world.next_vpa_stop().is_none();
         findings.vpa = Some(Box::new(ObservedVpa { scenario, release, lockstep, is_complete }));
         Ok(())

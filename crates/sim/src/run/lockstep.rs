@@ -13,12 +13,11 @@ use super::below_zero;
 use super::during::{self, EarlierReconciles, EventsDuring, Happened};
 use super::findings::Findings;
 use super::hpa_with_vpa::{HpaWithVpa, VpaRun};
-use super::pod_decisions;
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
 use super::without_model;
 use super::{ControllerRun, HpaRun, Note, Outcome, Verdict};
-use crate::compare::{Controller, Divergence, KnownDisagreement};
+use crate::compare::{Divergence, KnownDisagreement};
 use crate::engine::model::{self, InterruptedReconcile, Simulation};
 use crate::engine::sent_events::SentEvents;
 use crate::engine::{Engine, EngineError, Session, Step};
@@ -857,8 +856,6 @@ pub fn conclude(
     let why = |index: usize| findings.why(index);
     outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
     outcome.not_compared = match &findings.comparison.divergence {
-        // It was found after all ticks had been compared.
-        Some(divergence) if divergence.controller == Controller::Updater => 0,
         Some(divergence) => findings.trace.ticks.len().saturating_sub(divergence.scenario_tick()),
         None => 0,
     };
@@ -948,21 +945,12 @@ fn step_by_step<'k>(
     watch: &mut dyn FnMut(&Decision),
 ) -> Result<Findings<'k>, EngineError> {
     let (release, scope) = (engine.release(), scope(engine, scenario));
-    let updater = scenario.vpa.as_ref().map(|vpa| engine.updater(vpa.release));
-    let mut updater = updater.transpose()?.flatten();
-    let mut world = World::new(scenario);
-    if updater.is_some() {
-        world.keep_pod_decisions();
-    }
-    let rules = Rules::of(release);
-    let simulation = Simulation::new(scenario, rules);
-    let mut run = HpaLockstep::in_world(world, scenario, rules, simulation);
-    let recommender = scenario.vpa.as_ref().map(|vpa| engine.recommender(vpa.release));
-    let mut recommender = recommender.transpose()?;
-    let mut vpa = match &mut recommender {
-        Some(engine) => {
-            let comparison = &mut findings.comparison;
-            HpaWithVpa::comparing(scenario, &mut run.world, &mut **engine, comparison)?
+    let mut run = HpaLockstep::new(scenario, Rules::of(release));
+    let engines = scenario.vpa.as_ref().map(|vpa| engine.vpa(vpa.release));
+    let mut engines = engines.transpose()?;
+    let mut vpa = match &mut engines {
+        Some(engines) => {
+            HpaWithVpa::comparing(scenario, &mut run.world, engines, &mut findings.comparison)?
         }
         None => None,
     };
@@ -977,6 +965,9 @@ fn step_by_step<'k>(
         }
         let before = run.has_random_parts.then(|| run.clone());
         let Some(mut predicted) = run.predict() else { break };
+        if let Some(vpa) = &mut vpa {
+            vpa.admit(&mut run.world, &mut findings)?;
+        }
         let stepped = session.step(&predicted.step)?;
         if predicted.has_random_part()
             && let Some(mut before) = before
@@ -1002,9 +993,6 @@ fn step_by_step<'k>(
     }
     if let Some(vpa) = vpa {
         vpa.close(&run.world, &mut findings)?;
-    }
-    if let Some(updater) = &mut updater {
-        pod_decisions::compare(&run.world, &scenario.workload.name, &mut **updater, &mut findings)?;
     }
     let unfinished = session.close()?;
     run.compare_unfinished(unfinished, scope, &mut findings);

@@ -15,7 +15,6 @@ pub mod lockstep;
 pub mod merge;
 mod model_run;
 pub mod panic;
-mod pod_decisions;
 pub mod predicted;
 mod random;
 pub mod recommendation;
@@ -23,6 +22,7 @@ pub mod recommender;
 pub mod recommender_change;
 pub mod recommender_lockstep;
 mod shard;
+mod updater_lockstep;
 mod without_model;
 
 use std::fmt::{self, Display, Formatter};

@@ -15,14 +15,14 @@ use crate::compare::recommender::{logs, runs};
 use crate::compare::{
     AmountField, Controller, Divergence, FieldDifference, FieldPath, KnownDisagreement,
 };
-use crate::engine::{Engine, EngineError, ScriptedScenario, Vpa, model};
+use crate::engine::{Engine, EngineError, RecommenderOpening, Vpa, model};
 use crate::expect::recommender::evaluate;
 use crate::trace::recommender::{Entry, RecommenderTrace};
 use crate::world::recommender::{Played, play};
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
-    ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
+    ClusterChange, LogLine, RunAt, Script, ScriptStep, Session, Snapshot, Stepped,
 };
 use kube_lockstep_scenario::vpa::VpaScenario;
 
@@ -67,8 +67,7 @@ pub fn run_recommender_watched(
     let mut comparison = Comparison::new(&scenario.id, &outcome.release, known);
     let mut lockstep = Lockstep::new(scenario.expects_contents());
     let Played { script, unmatched } = play(scenario);
-    let scripted = ScriptedScenario { scenario: scenario.clone(), script };
-    match lockstep.run_script(&scripted, engine, &mut comparison, watch) {
+    match lockstep.run_script(scenario, &script, engine, &mut comparison, watch) {
         Ok(()) => {
             outcome.notes = notes(scenario, release, &unmatched);
             lockstep.conclude(&mut outcome, scenario, release, comparison, true);
@@ -120,15 +119,15 @@ impl Lockstep {
 
     fn run_script(
         &mut self,
-        scripted: &ScriptedScenario,
+        scenario: &VpaScenario,
+        script: &Script,
         engine: &mut dyn Engine<Vpa>,
         comparison: &mut Comparison<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<(), EngineError> {
         let rules = VpaRules::of(engine.release());
-        let script = &scripted.script;
         let (mut model, log) = Session::open(&script.start, rules);
-        let mut session = engine.open(scripted)?;
+        let mut session = engine.open(RecommenderOpening { scenario, start: &script.start })?;
         self.started(&log, session.start_log(), comparison);
         let ahead = if session.takes_steps_ahead() { AHEAD } else { 1 };
         let mut steps = script.steps.iter();

@@ -13,7 +13,7 @@ use kube_autoscaler_models::api::{PodSpec, Requests};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::admission::{Limits, admitted, recommended};
 use kube_autoscaler_models::vpa::updater::{
-    KilledContainer, LivePod, PodReason, PodUpdate, Updater,
+    KilledContainer, LivePod, PodReason, PodUpdate, Updater, UpdaterFlags,
 };
 use kube_autoscaler_models::vpa::{UpdateReason, VerticalPodAutoscaler, Write};
 use kube_lockstep_scenario::resolved::WithVpa;
@@ -56,28 +56,78 @@ impl PodChangeKind {
     }
 }
 
-/// A decision of the simulated updater or admission controller, with all that it depends on.
+/// The settings of the updater.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UpdaterSettings {
+    /// The flags.
+    pub flags: UpdaterFlags,
+    /// True if the feature gate `PerVPAConfig` is on.
+    pub per_vpa_config: bool,
+    /// True if the API server can resize running pods. Otherwise the updater evicts them.
+    pub resizes: bool,
+}
+
+impl UpdaterSettings {
+    /// The updater in a run at a time.
+    #[must_use]
+    pub fn updater<'a>(&'a self, of: &'a ManagedPods, now: Time) -> Updater<'a> {
+        Updater {
+            vpa: &of.vpa,
+            flags: &self.flags,
+            limits: &of.limits,
+            resizes: self.resizes,
+            replicas: &of.replicas,
+            per_vpa_config: self.per_vpa_config,
+            now,
+        }
+    }
+}
+
+/// The pods of a VPA, with all else on which the decisions of the updater and the admission
+/// controller about them depend.
 #[derive(Clone, Debug)]
-pub struct PodDecision {
-    /// The time.
-    pub at: Time,
+pub struct ManagedPods {
     /// The VPA with its status.
     pub vpa: VerticalPodAutoscaler,
-    /// The pods that the updater sees, or the pod that is created.
+    /// The limits of the containers.
+    pub limits: Arc<Limits>,
+    /// The pods, in the order of the list that the updater receives.
     pub pods: Vec<LivePod>,
     /// The configured replicas of each controller, by [`LivePod::group`].
     pub replicas: BTreeMap<u32, i64>,
-    /// The decision.
-    pub made: VpaDecision,
 }
 
-/// A decision of the updater or of the admission controller.
+/// A decision of the simulated admission controller.
 #[derive(Clone, Debug)]
-pub enum VpaDecision {
-    /// The changes of a run of the updater, in their order.
-    Update(Vec<PodUpdate>),
-    /// The requests of a new pod.
-    Admit(Arc<PodSpec>),
+pub struct AdmittedPod {
+    /// The time.
+    pub at: Time,
+    /// The new pod.
+    pub pod: ManagedPods,
+    /// The spec that it gets.
+    pub spec: Arc<PodSpec>,
+}
+
+/// A change of a pod by the updater.
+#[derive(Clone, Debug)]
+pub struct UpdatedPod {
+    /// The number of the pod.
+    pub ordinal: u32,
+    /// The spec with its new requests. None: it is evicted.
+    pub spec: Option<PodSpec>,
+    /// The reason, if the model knows it.
+    pub why: Option<UpdateReason>,
+}
+
+impl UpdatedPod {
+    /// The kind of change.
+    #[must_use]
+    pub fn update(&self) -> PodUpdate {
+        match self.spec {
+            None => PodUpdate::Evict(self.ordinal),
+            Some(_) => PodUpdate::InPlace(self.ordinal),
+        }
+    }
 }
 
 /// The treatment of the pods in one run of the updater, with the reasons.
@@ -92,7 +142,6 @@ pub struct UpdaterReport {
 /// The VPA that the admission controller and the updater apply.
 #[derive(Clone, Debug)]
 pub(super) struct AppliedVpa {
-    with: Arc<WithVpa>,
     /// The VPA with its status; None while it is deleted.
     pub vpa: Option<VerticalPodAutoscaler>,
     /// The last OOM kill of each container, by the pod's ordinal and the container's name.
@@ -101,27 +150,29 @@ pub(super) struct AppliedVpa {
     pub changes: Vec<PodChange>,
     /// The last run of the updater.
     pub(super) last_report: Option<UpdaterReport>,
-    /// All decisions so far, if they are kept.
-    pub decisions: Option<Vec<PodDecision>>,
+    /// The decisions of the admission controller that have not been taken, if they are kept.
+    pub admissions: Option<Vec<AdmittedPod>>,
     /// The time of the next run of the updater.
     pub due: Time,
-    limits: Limits,
-    /// True if running pods can be resized.
-    pub resizes: bool,
+    limits: Arc<Limits>,
+    pub settings: Arc<UpdaterSettings>,
 }
 
 impl AppliedVpa {
     pub(super) fn new(with: &Arc<WithVpa>) -> AppliedVpa {
         AppliedVpa {
-            with: with.clone(),
             vpa: with.recommender.vpas.first().cloned(),
             kills: BTreeMap::new(),
             changes: Vec::new(),
             last_report: None,
-            decisions: None,
+            admissions: None,
             due: Time::ZERO + with.updater.updater_interval,
-            limits: with.limits(),
-            resizes: true,
+            limits: Arc::new(with.limits()),
+            settings: Arc::new(UpdaterSettings {
+                flags: with.updater.clone(),
+                per_vpa_config: with.recommender.parsed_flags.per_vpa_config,
+                resizes: true,
+            }),
         }
     }
 
@@ -134,19 +185,6 @@ impl AppliedVpa {
             {
                 vpa.status.clone_from(status);
             }
-        }
-    }
-
-    /// The input of a run of the updater at the time of a decision.
-    pub(super) fn updater<'a>(&'a self, decision: &'a PodDecision) -> Updater<'a> {
-        Updater {
-            vpa: &decision.vpa,
-            flags: &self.with.updater,
-            limits: &self.limits,
-            resizes: self.resizes,
-            replicas: &decision.replicas,
-            per_vpa_config: self.with.recommender.parsed_flags.per_vpa_config,
-            now: decision.at,
         }
     }
 
@@ -171,19 +209,18 @@ impl WorldSimulation {
         let Some(applied) = &mut self.vpa else { return };
         let Some(vpa) = &applied.vpa else { return };
         let new = admitted(vpa, &spec, &applied.limits);
-        if let Some(decisions) = &mut applied.decisions {
-            decisions.push(PodDecision {
+        if let Some(admissions) = &mut applied.admissions {
+            let oom_kills = BTreeMap::new();
+            let new_pod = LivePod { ordinal, group, spec: spec.clone(), started: None, oom_kills };
+            admissions.push(AdmittedPod {
                 at: self.now,
-                vpa: vpa.clone(),
-                pods: vec![LivePod {
-                    ordinal,
-                    group,
-                    spec: spec.clone(),
-                    started: None,
-                    oom_kills: BTreeMap::new(),
-                }],
-                replicas: BTreeMap::new(),
-                made: VpaDecision::Admit(new.clone().map_or_else(|| spec.clone(), Arc::new)),
+                pod: ManagedPods {
+                    vpa: vpa.clone(),
+                    limits: applied.limits.clone(),
+                    pods: vec![new_pod],
+                    replicas: BTreeMap::new(),
+                },
+                spec: new.clone().map_or_else(|| spec.clone(), Arc::new),
             });
         }
         let Some(new) = new else { return };
@@ -225,39 +262,48 @@ impl WorldSimulation {
         kills.insert(container.clone(), KilledContainer { started_at, finished_at });
     }
 
-    /// Runs the updater, if it is due.
-    pub(super) fn update_pods(&mut self) {
-        let now = self.now;
-        let Some(applied) = &mut self.vpa else { return };
-        if applied.due > now {
-            return;
-        }
-        applied.due = now + applied.with.updater.updater_interval;
-        let Some(vpa) = applied.vpa.clone() else { return };
+    /// The pods that a run of the updater sees, if a run is due. None: there is nothing to update.
+    pub(super) fn due_update(&mut self) -> Option<ManagedPods> {
+        let applied = self.vpa.as_mut().filter(|applied| applied.due <= self.now)?;
+        applied.due = self.now + applied.settings.flags.updater_interval;
+        let (vpa, limits) = (applied.vpa.clone()?, applied.limits.clone());
         // Upstream: pkg/updater/logic/updater.go, RunOnce
         if self.is_target_deleted() {
-            return;
+            return None;
         }
         let (pods, replicas) = (self.live_pods(), self.configured_replicas());
-        let made = VpaDecision::Update(Vec::new());
-        let mut decision = PodDecision { at: now, vpa, pods, replicas, made };
-        let Some(applied) = &mut self.vpa else { return };
-        let reasons = applied.updater(&decision).reasons(&decision.pods);
-        let (vpa, limits) = (decision.vpa.clone(), applied.limits.clone());
-        let updates: Vec<_> =
-            reasons.iter().filter_map(|it| it.reason.as_ref().ok().cloned()).collect();
+        Some(ManagedPods { vpa, limits, pods, replicas })
+    }
+
+    /// What the simulated updater does with these pods now. Keeps the report of the run.
+    pub(super) fn decide_updates(&mut self, of: &ManagedPods) -> Vec<UpdatedPod> {
+        let now = self.now;
+        let Some(applied) = &mut self.vpa else { return Vec::new() };
+        let reasons = applied.settings.updater(of, now).reasons(&of.pods);
+        let updated = |it: &PodReason| {
+            let (update, why) = it.reason.as_ref().ok()?;
+            let spec = match update {
+                PodUpdate::Evict(_) => None,
+                PodUpdate::InPlace(ordinal) => {
+                    let pod = of.pods.iter().find(|pod| pod.ordinal == *ordinal)?;
+                    Some(recommended(&of.vpa, &pod.spec, &of.limits))
+                }
+            };
+            Some(UpdatedPod { ordinal: it.ordinal, spec, why: Some(why.clone()) })
+        };
+        let updates = reasons.iter().filter_map(updated).collect();
         let name = |reason: PodReason| Some((self.pods.get(&reason.ordinal)?.name.clone(), reason));
         let pods = reasons.into_iter().filter_map(name).collect();
         applied.last_report = Some(UpdaterReport { at: now, pods });
-        if let Some(decisions) = &mut applied.decisions {
-            let made = updates.iter().map(|(update, _)| *update).collect();
-            decision.made = VpaDecision::Update(made);
-            decisions.push(decision);
-        }
-        for (update, why) in updates {
-            match update {
-                PodUpdate::Evict(ordinal) => self.evict(ordinal, why),
-                PodUpdate::InPlace(ordinal) => self.update_in_place(ordinal, &vpa, &limits, why),
+        updates
+    }
+
+    /// Changes pods as the updater does, in this order.
+    pub(super) fn update_pods(&mut self, updates: Vec<UpdatedPod>) {
+        for UpdatedPod { ordinal, spec, why } in updates {
+            match spec {
+                None => self.evict(ordinal, why),
+                Some(spec) => self.set_requests(ordinal, spec, PodChangeKind::Updated, why),
             }
         }
         self.act_and_follow();
@@ -299,35 +345,28 @@ impl WorldSimulation {
         BTreeMap::from([(newest, i64::from(self.workload_replicas()))])
     }
 
-    fn evict(&mut self, ordinal: u32, why: UpdateReason) {
+    fn evict(&mut self, ordinal: u32, why: Option<UpdateReason>) {
         let (now, termination) = (self.now, self.scenario.workload.termination);
         let Some(name) = self.pods.get(&ordinal).map(|pod| pod.name.clone()) else { return };
         self.change(ordinal, |pod| pod.delete(now, termination));
         if let Some(applied) = &mut self.vpa {
-            let (kind, requests, why) = (PodChangeKind::Evicted, Vec::new(), Some(why));
+            let (kind, requests) = (PodChangeKind::Evicted, Vec::new());
             applied.changes.push(PodChange { at: now, pod: name, kind, requests, why });
         }
     }
 
-    /// Changes the requests of a running pod, immediately: the kubelet has room for them.
-    fn update_in_place(
+    /// Changes the requests of a pod, immediately: the kubelet has room for them.
+    pub(super) fn set_requests(
         &mut self,
         ordinal: u32,
-        vpa: &VerticalPodAutoscaler,
-        limits: &Limits,
-        why: UpdateReason,
+        spec: PodSpec,
+        kind: PodChangeKind,
+        why: Option<UpdateReason>,
     ) {
         let Some(pod) = self.pods.get(&ordinal) else { return };
-        let (name, revision) = (pod.name.clone(), pod.revision);
-        let new = recommended(vpa, self.templates.spec_of(pod), limits);
-        let change = PodChange {
-            at: self.now,
-            pod: name,
-            kind: PodChangeKind::Updated,
-            requests: requests(&new),
-            why: Some(why),
-        };
-        let index = self.template_of(revision, new);
+        let (pod, revision) = (pod.name.clone(), pod.revision);
+        let change = PodChange { at: self.now, pod, kind, requests: requests(&spec), why };
+        let index = self.template_of(revision, spec);
         self.change(ordinal, |pod| pod.admitted = Some(index));
         if let Some(applied) = &mut self.vpa {
             applied.changes.push(change);

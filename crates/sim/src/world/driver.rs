@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::applied_vpa::{PodChange, PodDecision, UpdaterReport};
+use super::applied_vpa::{
+    AdmittedPod, ManagedPods, PodChange, PodChangeKind, UpdatedPod, UpdaterReport, UpdaterSettings,
+};
 use super::change::Change;
 use super::held_requests::{HeldRequests, RequestChange};
 use super::publish::Publisher;
@@ -10,8 +12,8 @@ use super::recommender_view::RecommenderView;
 use super::seen_pods::SeenPods;
 use super::simulation::{ScheduledEvent, ServingChange, WorldSimulation};
 use educe::Educe;
+use kube_autoscaler_models::api::PodSpec;
 use kube_autoscaler_models::time::Time;
-use kube_autoscaler_models::vpa::updater::Updater;
 use kube_autoscaler_models::vpa::{ScriptStep, Start, Write};
 use kube_lockstep_scenario::resolved::{Action, Scenario, TimelineEvent};
 use kube_lockstep_scenario::vpa::VpaScenario;
@@ -148,7 +150,7 @@ impl World {
     #[must_use]
     pub fn without_resizes(mut self) -> World {
         if let Some(applied) = &mut self.simulation.vpa {
-            applied.resizes = false;
+            Arc::make_mut(&mut applied.settings).resizes = false;
         }
         self
     }
@@ -171,12 +173,41 @@ impl World {
         self.view.as_mut()?.step(&mut self.simulation, at)
     }
 
-    /// Ends a stop, after the requests of the recommender: the updater runs if it is due.
-    pub fn end_vpa_stop(&mut self, writes: &[Write]) {
+    /// Applies the requests of the recommender.
+    pub fn apply_recommendations(&mut self, writes: &[Write]) {
         if let Some(applied) = &mut self.simulation.vpa {
             applied.observe(writes);
         }
-        self.simulation.update_pods();
+    }
+
+    /// The settings of the updater. None: there is no VPA, or it is not applied.
+    #[must_use]
+    pub fn updater_settings(&self) -> Option<Arc<UpdaterSettings>> {
+        Some(self.simulation.vpa.as_ref()?.settings.clone())
+    }
+
+    /// The pods that the updater sees, if it runs at this time. It is called once at each stop,
+    /// after the requests of the recommender.
+    pub fn due_update(&mut self) -> Option<ManagedPods> {
+        self.simulation.due_update()
+    }
+
+    /// What the simulated updater does with the pods of [`due_update`](Self::due_update).
+    pub fn decide_updates(&mut self, pods: &ManagedPods) -> Vec<UpdatedPod> {
+        self.simulation.decide_updates(pods)
+    }
+
+    /// Runs the simulated updater, if it is due.
+    pub fn run_updater(&mut self) {
+        if let Some(pods) = self.due_update() {
+            let updates = self.decide_updates(&pods);
+            self.update_pods(updates);
+        }
+    }
+
+    /// Changes pods as the updater does.
+    pub fn update_pods(&mut self, updates: Vec<UpdatedPod>) {
+        self.simulation.update_pods(updates);
     }
 
     /// Keeps from now on when pods begin and end to serve the load. Pods that serve now begin now.
@@ -210,21 +241,23 @@ impl World {
         held.map(|held| (held.changes, held.oom_kills)).unwrap_or_default()
     }
 
-    /// Keeps the decisions of the updater and the admission controller from now on.
-    pub fn keep_pod_decisions(&mut self) {
+    /// Keeps the decisions of the admission controller from now on.
+    pub fn keep_admissions(&mut self) {
         if let Some(applied) = &mut self.simulation.vpa {
-            applied.decisions.get_or_insert_default();
+            applied.admissions.get_or_insert_default();
         }
     }
 
-    /// The kept decisions of the updater and the admission controller, each with the input of a run
-    /// of the updater at its time.
-    pub fn pod_decisions(&self) -> impl Iterator<Item = (Updater<'_>, &PodDecision)> {
-        let applied = self.simulation.vpa.iter();
-        applied.flat_map(|applied| {
-            let decisions = applied.decisions.iter().flatten();
-            decisions.map(|decision| (applied.updater(decision), decision))
-        })
+    /// The kept decisions of the admission controller since the last call.
+    pub fn take_admissions(&mut self) -> Vec<AdmittedPod> {
+        let applied = self.simulation.vpa.as_mut();
+        let admissions = applied.and_then(|applied| applied.admissions.as_mut());
+        admissions.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Gives a new pod other requests than the simulated admission controller did.
+    pub fn admit_with(&mut self, ordinal: u32, spec: PodSpec) {
+        self.simulation.set_requests(ordinal, spec, PodChangeKind::Created, None);
     }
 
     /// The report of the last run of the updater.

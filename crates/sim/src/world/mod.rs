@@ -33,7 +33,9 @@ mod tests;
 mod update;
 mod usage;
 
-pub use applied_vpa::{PodChange, PodChangeKind, PodDecision, UpdaterReport, VpaDecision};
+pub use applied_vpa::{
+    AdmittedPod, ManagedPods, PodChange, PodChangeKind, UpdatedPod, UpdaterReport, UpdaterSettings,
+};
 pub use change::{
     Change, ExternalMetricChange, Faults, ObjectMetricChange, PodMetricsChange, PodState, PodValue,
     PodsMetricChange, Sample, Samples, ScaleTarget,

@@ -9,7 +9,7 @@ use crate::upstream::artifact::{Artifact, NAME};
 use crate::upstream::process::TIME_LIMIT;
 use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::vpa::{LogLine, ScriptStep, Stepped};
-use kube_lockstep_sim::engine::{Engine, EngineError, ScriptedScenario, Session, Vpa};
+use kube_lockstep_sim::engine::{Engine, EngineError, RecommenderOpening, Session, Vpa};
 
 /// The real recommender of one release.
 #[derive(Debug)]
@@ -82,11 +82,11 @@ impl Engine<Vpa> for UpstreamRecommender {
 
     fn open<'a>(
         &'a mut self,
-        scenario: &ScriptedScenario,
+        opening: RecommenderOpening<'_>,
     ) -> Result<Box<dyn Session<Vpa> + 'a>, EngineError> {
-        let script = &scenario.script;
+        let RecommenderOpening { scenario, start } = opening;
         let mut host = self.idle.take().map_or_else(|| self.start(), Ok)?;
-        let log = host.open(&script.name, &script.start, &script.flags)?;
+        let log = host.open(&scenario.id, start, &scenario.flags)?;
         Ok(Box::new(UpstreamSession { host, log, idle: &mut self.idle }))
     }
 }

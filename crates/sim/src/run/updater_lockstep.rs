@@ -1,0 +1,198 @@
+//! The VPA's updater and admission controller beside an HPA controller, in lockstep with their
+//! models.
+
+use super::findings::Findings;
+use crate::compare::{Controller, Divergence, FieldDifference, FieldPath};
+use crate::engine::updater::{
+    PodRequests, UpdaterAnswer, UpdaterStep, VpaUpdater, are_equal, requests_of, with_requests,
+};
+use crate::engine::{Engine, EngineError, Session};
+use crate::world::{ManagedPods, UpdatedPod, World};
+use kube_autoscaler_models::api::{PodSpec, Requests};
+use kube_autoscaler_models::time::Time;
+use kube_autoscaler_models::vpa::admission::recommended;
+use kube_autoscaler_models::vpa::updater::PodUpdate;
+
+/// An engine's updater and admission controller. What they decide happens in the world.
+pub(super) struct UpdaterLockstep<'e> {
+    session: Box<dyn Session<VpaUpdater> + 'e>,
+    /// The name of the workload, which begins the names of its pods.
+    workload: String,
+    /// The runs so far.
+    runs: usize,
+}
+
+impl<'e> UpdaterLockstep<'e> {
+    /// Starts the updater of an engine. None: the VPA is not applied.
+    ///
+    /// # Errors
+    /// If the engine can't run.
+    pub(super) fn open(
+        engine: &'e mut dyn Engine<VpaUpdater>,
+        world: &mut World,
+        workload: &str,
+    ) -> Result<Option<Self>, EngineError> {
+        let Some(settings) = world.updater_settings() else { return Ok(None) };
+        world.keep_admissions();
+        let session = engine.open(&settings)?;
+        Ok(Some(UpdaterLockstep { session, workload: workload.to_owned(), runs: 0 }))
+    }
+
+    /// Compares the pods that were created since the last call.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    pub(super) fn admit(
+        &mut self,
+        world: &mut World,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), EngineError> {
+        for admission in world.take_admissions() {
+            let step = UpdaterStep::Admit(vec![admission.pod]);
+            let answer = self.session.step(&step)?.pop().unwrap_or_default();
+            let Some(pod) = step.pods().first().and_then(|it| it.pods.first()) else { continue };
+            let Some(upstream) = answer.admitted.first() else { continue };
+            let field = FieldPath::AdmittedRequests(self.name(pod.ordinal));
+            let Some(difference) = requests(field, &admission.spec, upstream) else { continue };
+            let why = || "the model applies the recommendation to the new pod".to_owned();
+            self.found(admission.at, difference, findings, why);
+            world.admit_with(pod.ordinal, with_requests(&pod.spec, upstream));
+        }
+        Ok(())
+    }
+
+    /// Runs the updater if it is due, and compares what it does.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    pub(super) fn run(
+        &mut self,
+        world: &mut World,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), EngineError> {
+        let Some(pods) = world.due_update() else { return Ok(()) };
+        let Some(settings) = world.updater_settings() else { return Ok(()) };
+        self.runs += 1;
+        let now = world.now();
+        let decided = world.decide_updates(&pods);
+        let updater = settings.updater(&pods, now);
+        // Upstream's updater does not survive the run, and has no answer.
+        if updater.crashes(&pods.pods) {
+            return Ok(());
+        }
+        let may_do = |updates: &[PodUpdate]| updater.may_do(&pods.pods, updates);
+        let step = UpdaterStep::Run(now, vec![pods.clone()]);
+        let answer = self.session.step(&step)?.pop().unwrap_or_default();
+        match self.difference(&pods, &decided, &answer, may_do) {
+            // Upstream chooses at random between pods of equal priority. The world follows the
+            // model's choice, so that each run of a scenario is the same.
+            None => world.update_pods(decided),
+            Some(difference) => {
+                let why = || reasons(world);
+                self.found(now, difference, findings, why);
+                world.update_pods(observed(&pods, &answer));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the updater.
+    ///
+    /// # Errors
+    /// If the engine is broken.
+    pub(super) fn close(self) -> Result<(), EngineError> {
+        self.session.close()
+    }
+
+    fn name(&self, ordinal: u32) -> String {
+        format!("{}-{ordinal}", self.workload)
+    }
+
+    fn found(
+        &self,
+        at: Time,
+        difference: FieldDifference,
+        findings: &mut Findings<'_>,
+        why: impl FnOnce() -> String,
+    ) {
+        let found = Divergence::new(Controller::Updater, self.runs, at, vec![difference]);
+        let ticks = findings.trace.ticks.len();
+        findings.comparison.found(found.after_ticks_of_hpa(ticks), why);
+    }
+
+    /// The difference between a run of the model and one of the engine.
+    fn difference(
+        &self,
+        of: &ManagedPods,
+        decided: &[UpdatedPod],
+        answer: &UpdaterAnswer,
+        may_do: impl Fn(&[PodUpdate]) -> bool,
+    ) -> Option<FieldDifference> {
+        let model: Vec<PodUpdate> = decided.iter().map(UpdatedPod::update).collect();
+        if model != answer.updates && !may_do(&answer.updates) {
+            let [model, upstream] = [&model, &answer.updates].map(|it| self.texts(it));
+            return Some(FieldDifference::new(FieldPath::UpdatedPods, model, upstream));
+        }
+        answer.updated_requests.iter().find_map(|(ordinal, found)| {
+            let pod = of.pods.iter().find(|pod| pod.ordinal == *ordinal)?;
+            let spec = recommended(&of.vpa, &pod.spec, &of.limits);
+            requests(FieldPath::UpdatedRequests(self.name(*ordinal)), &spec, found)
+        })
+    }
+
+    /// The changes of a run of the updater as one text: `evicts web-1, updates web-2`.
+    fn texts(&self, updates: &[PodUpdate]) -> String {
+        if updates.is_empty() {
+            return "none".to_owned();
+        }
+        let texts = updates.iter().map(|update| match update {
+            PodUpdate::Evict(ordinal) => format!("evicts {}", self.name(*ordinal)),
+            PodUpdate::InPlace(ordinal) => format!("updates {}", self.name(*ordinal)),
+        });
+        texts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Why the model treats each pod as it does in the last run, in one line.
+fn reasons(world: &World) -> String {
+    let pods = world.last_updater_report().into_iter().flat_map(|report| &report.pods);
+    let reasons = pods.map(|(name, pod)| match &pod.reason {
+        Ok((PodUpdate::Evict(_), why)) => format!("evicts {name}: {why}"),
+        Ok((PodUpdate::InPlace(_), why)) => format!("updates {name}: {why}"),
+        Err(why) => format!("leaves {name}: {why}"),
+    });
+    reasons.collect::<Vec<_>>().join("; ")
+}
+
+/// What an engine's updater does with pods.
+fn observed(of: &ManagedPods, answer: &UpdaterAnswer) -> Vec<UpdatedPod> {
+    let updated = |update: &PodUpdate| {
+        let ordinal = update.ordinal();
+        let spec = match update {
+            PodUpdate::Evict(_) => None,
+            PodUpdate::InPlace(_) => {
+                let pod = of.pods.iter().find(|pod| pod.ordinal == ordinal)?;
+                Some(with_requests(&pod.spec, answer.updated_requests.get(&ordinal)?))
+            }
+        };
+        Some(UpdatedPod { ordinal, spec, why: None })
+    };
+    answer.updates.iter().filter_map(updated).collect()
+}
+
+/// The difference between the requests of a pod.
+fn requests(field: FieldPath, model: &PodSpec, upstream: &PodRequests) -> Option<FieldDifference> {
+    let requests = requests_of(model);
+    (!are_equal(&requests, upstream))
+        .then(|| FieldDifference::new(field, joined(model, &requests), joined(model, upstream)))
+}
+
+/// The requests of a pod as one text: `app: cpu 250m, memory 1Gi`.
+fn joined(spec: &PodSpec, requests: &[Requests]) -> String {
+    let containers = spec.containers.iter().zip(requests).map(|(container, requests)| {
+        let amounts: Vec<String> =
+            requests.iter().map(|(resource, amount)| format!("{resource} {amount}")).collect();
+        format!("{}: {}", container.name, amounts.join(", "))
+    });
+    containers.collect::<Vec<_>>().join("; ")
+}
