@@ -68,7 +68,7 @@ pub enum Controller {
     Hpa,
     /// The recommender of the VPA. Its ticks are its runs.
     Recommender,
-    /// The updater of the VPA, and its admission controller. They have no ticks.
+    /// The updater of the VPA, and its admission controller. Their ticks are the updater's runs.
     Updater,
 }
 
@@ -78,7 +78,7 @@ pub struct Divergence {
     /// The controller that differs from its model.
     pub controller: Controller,
     /// The number of the controller's tick, from 1; 0 before the first tick (API defaulting and
-    /// validation), and for a controller without ticks.
+    /// validation).
     pub tick: usize,
     /// The time.
     pub at: Time,

@@ -196,3 +196,190 @@ fn joined(spec: &PodSpec, requests: &[Requests]) -> String {
     });
     containers.collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Divergence;
+    use crate::engine::VpaEngines;
+    use crate::engine::model::Model;
+    use crate::run::{Outcome, Verdict, run_one};
+    use crate::world::UpdaterSettings;
+    use kube_autoscaler_models::quantity::Quantity;
+    use kube_autoscaler_models::rules::{Release, VpaRelease};
+    use kube_autoscaler_models::vpa::admission::admitted;
+    use kube_lockstep_scenario::Scenario;
+    use kube_lockstep_scenario::testing::scenario;
+
+    /// The models, with an updater whose answers are altered.
+    struct Altered {
+        model: Model,
+        alter: fn(&mut UpdaterAnswer),
+    }
+
+    impl Engine for Altered {
+        fn name(&self) -> &'static str {
+            "altered"
+        }
+
+        fn release(&self) -> Release {
+            self.model.release()
+        }
+
+        fn vpa(&mut self, release: VpaRelease) -> Result<VpaEngines, EngineError> {
+            let updater = Box::new(AlteredUpdater { release, alter: self.alter });
+            Ok(VpaEngines { updater: Some(updater), ..self.model.vpa(release)? })
+        }
+
+        fn open<'a>(
+            &'a mut self,
+            scenario: &Scenario,
+        ) -> Result<Box<dyn Session + 'a>, EngineError> {
+            self.model.open(scenario)
+        }
+    }
+
+    struct AlteredUpdater {
+        release: VpaRelease,
+        alter: fn(&mut UpdaterAnswer),
+    }
+
+    impl Engine<VpaUpdater> for AlteredUpdater {
+        fn name(&self) -> &'static str {
+            "altered"
+        }
+
+        fn release(&self) -> VpaRelease {
+            self.release
+        }
+
+        fn open<'a>(
+            &'a mut self,
+            settings: &UpdaterSettings,
+        ) -> Result<Box<dyn Session<VpaUpdater> + 'a>, EngineError> {
+            let (settings, alter) = (settings.clone(), self.alter);
+            Ok(Box::new(AlteredSession { settings, alter, answers: Vec::new() }))
+        }
+    }
+
+    struct AlteredSession {
+        settings: UpdaterSettings,
+        alter: fn(&mut UpdaterAnswer),
+        answers: Vec<Vec<UpdaterAnswer>>,
+    }
+
+    impl Session<VpaUpdater> for AlteredSession {
+        fn send(&mut self, step: &UpdaterStep) -> Result<(), EngineError> {
+            let answer = |of: &ManagedPods| {
+                let admitted = of.pods.iter().map(|pod| {
+                    let new = admitted(&of.vpa, &pod.spec, &of.limits);
+                    requests_of(new.as_ref().unwrap_or(&pod.spec))
+                });
+                let mut answer =
+                    UpdaterAnswer { admitted: admitted.collect(), ..UpdaterAnswer::default() };
+                if let UpdaterStep::Run(now, _) = step {
+                    answer.updates = self.settings.updater(of, *now).run_once(&of.pods);
+                }
+                (self.alter)(&mut answer);
+                answer
+            };
+            self.answers.push(step.pods().iter().map(answer).collect());
+            Ok(())
+        }
+
+        fn receive(&mut self) -> Result<Vec<UpdaterAnswer>, EngineError> {
+            Ok(self.answers.remove(0))
+        }
+
+        fn close(self: Box<Self>) -> Result<(), EngineError> {
+            Ok(())
+        }
+    }
+
+    /// Pods that use three times their requests, with a VPA of this update mode. The first run of
+    /// the updater evicts one of them. `utilization`: in the status of the HPA at 3m.
+    fn run(mode: &str, utilization: i32, alter: fn(&mut UpdaterAnswer)) -> Outcome {
+        let text = format!(
+            "
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: The updater evicts one of two pods.
+hpa:
+  apiVersion: autoscaling/v2
+  kind: HorizontalPodAutoscaler
+  metadata: {{name: web}}
+  spec:
+    scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+    minReplicas: 2
+    maxReplicas: 2
+    metrics:
+      - type: Resource
+        resource: {{name: cpu, target: {{type: Utilization, averageUtilization: 50}}}}
+vpa:
+  apiVersion: autoscaling.k8s.io/v1
+  kind: VerticalPodAutoscaler
+  metadata: {{name: web}}
+  spec:
+    targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+    updatePolicy: {{updateMode: {mode}}}
+recommender:
+  flags: {{storage: prometheus, confidence-interval-cpu: 10m, cpu-histogram-decay-half-life: 10m}}
+workload:
+  replicas: 2
+  containers: [{{name: app, requests: {{cpu: 100m}}}}]
+  startup: {{pending: 2s, ready: 20s}}
+metrics:
+  resource: [{{name: cpu, perPod: 300m}}]
+until: 6m
+expect: [{{at: 3m, metrics: [{{name: cpu, utilization: {utilization}}}]}}]
+"
+        );
+        let model = Model::new(Release::NEWEST);
+        run_one(&scenario(&text), &mut Altered { model, alter }, &[])
+    }
+
+    fn divergence(outcome: &Outcome) -> &Divergence {
+        match &outcome.verdict {
+            Verdict::Diverges(divergence) => divergence,
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn the_engine_decides_which_pods_are_evicted() {
+        let faithful = run("Recreate", 85, |_| {});
+        assert_eq!(faithful.verdict, Verdict::Conforms);
+        let idle = run("Recreate", 300, |answer| answer.updates.clear());
+        let found = divergence(&idle);
+        assert_eq!((found.controller, found.tick), (Controller::Updater, 1));
+        assert_eq!(found.at, Time::from_secs(60));
+        assert_eq!(found.fields[0].field.to_string(), "updater: changes of pods");
+        assert!(
+            found.why.starts_with("evicts web-0: container app requests no memory;"),
+            "{}",
+            found.why
+        );
+        assert!(idle.not_compared > 0);
+
+        // The HPA controller sees the cluster of an updater that evicts nothing.
+        let trace = |outcome: &Outcome| outcome.hpa().map(|run| run.trace.ticks.clone());
+        assert_eq!(trace(&idle), trace(&run("Initial", 300, |_| {})));
+        assert_ne!(trace(&idle), trace(&faithful));
+    }
+
+    #[test]
+    fn the_engine_decides_the_requests_of_new_pods() {
+        let outcome = run("Recreate", 3, |answer| {
+            for requests in answer.admitted.iter_mut().flatten() {
+                requests.insert("cpu".into(), Quantity::parse("10").expect("a quantity"));
+            }
+        });
+        let found = divergence(&outcome);
+        assert_eq!(found.controller, Controller::Updater);
+        assert!(
+            found.fields[0].field.to_string().starts_with("admission: requests of the new pod")
+        );
+        // The new pod has 10 cores, of which it uses 0.3.
+        assert_eq!(outcome.unmet, []);
+    }
+}
