@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Note;
 use super::comparison::Comparison;
-use super::hpa_with_vpa::ObservedVpa;
 use super::predicted::Predicted;
+use super::vpa::ObservedVpa;
 use crate::compare::{self, ApiField, Controller, Divergence, FieldDifference, KnownDisagreement};
 use crate::engine::sent_events::SentEvents;
 use crate::expect::ExternalScale;

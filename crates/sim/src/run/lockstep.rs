@@ -12,9 +12,10 @@ use std::sync::Arc;
 use super::below_zero;
 use super::during::{self, EarlierReconciles, EventsDuring, Happened};
 use super::findings::Findings;
-use super::hpa_with_vpa::{HpaWithVpa, VpaRun};
 use super::predicted::Predicted;
 use super::random::{RandomCause, RandomOutcome};
+use super::recommender::Keep;
+use super::vpa::{RunningVpa, Started, VpaRun};
 use super::without_model;
 use super::{ControllerRun, HpaRun, Note, Outcome, Verdict};
 use crate::compare::{Divergence, KnownDisagreement};
@@ -650,7 +651,9 @@ fn free_run_with(
     let mut ticks = Vec::with_capacity(expected_ticks(scenario, &rules));
     let mut restarts = Vec::new();
     let mut now = run.now;
-    let mut vpa = HpaWithVpa::predicting(scenario, &mut run.world, options.explains);
+    let keep = Keep { is_explained: options.explains, usage: true };
+    let started = Started::with_hpa(scenario, &mut run.world);
+    let mut vpa = started.map(|started| RunningVpa::predicting(started, keep));
     while let Some(predicted) = {
         let until = run.next_stop();
         run.undetermined = vpa.as_mut().and_then(|vpa| vpa.predict(&mut run.world, until));
@@ -948,17 +951,21 @@ fn step_by_step<'k>(
     let mut run = HpaLockstep::new(scenario, Rules::of(release));
     let engines = scenario.vpa.as_ref().map(|vpa| engine.vpa(vpa.release));
     let mut engines = engines.transpose()?;
-    let mut vpa = match &mut engines {
-        Some(engines) => {
-            HpaWithVpa::comparing(scenario, &mut run.world, engines, &mut findings.comparison)?
+    let mut vpa = match (&mut engines, Started::with_hpa(scenario, &mut run.world)) {
+        (Some(engines), Some(started)) => {
+            let (world, comparison) = (&mut run.world, &mut findings.comparison);
+            Some(RunningVpa::comparing_with_hpa(started, engines, world, comparison)?)
         }
-        None => None,
+        _ => None,
     };
     let mut session: Box<dyn Session + '_> = engine.open(scenario)?;
     loop {
         if let Some(vpa) = &mut vpa {
             let until = run.next_stop();
-            run.undetermined = vpa.compare(&mut run.world, until, &mut findings)?;
+            vpa.after_ticks_of_hpa(findings.trace.ticks.len());
+            let comparison = &mut findings.comparison;
+            let random = vpa.compare(&mut run.world, until, comparison, &mut |_, _, _| {})?;
+            run.undetermined = random;
             if run.undetermined.is_some() {
                 break;
             }
@@ -966,7 +973,7 @@ fn step_by_step<'k>(
         let before = run.has_random_parts.then(|| run.clone());
         let Some(mut predicted) = run.predict() else { break };
         if let Some(vpa) = &mut vpa {
-            vpa.admit(&mut run.world, &mut findings)?;
+            vpa.admit(&mut run.world, &mut findings.comparison)?;
         }
         let stepped = session.step(&predicted.step)?;
         if predicted.has_random_part()
@@ -992,7 +999,7 @@ fn step_by_step<'k>(
         findings.compare(&predicted, stepped, scope);
     }
     if let Some(vpa) = vpa {
-        vpa.close(&run.world, &mut findings)?;
+        findings.vpa = Some(vpa.close_with_hpa(&run.world)?);
     }
     let unfinished = session.close()?;
     run.compare_unfinished(unfinished, scope, &mut findings);

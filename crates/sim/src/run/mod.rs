@@ -9,7 +9,6 @@ pub mod demand;
 pub mod during;
 mod explaining_rows;
 pub mod findings;
-mod hpa_with_vpa;
 pub mod in_order;
 pub mod lockstep;
 pub mod merge;
@@ -23,6 +22,7 @@ pub mod recommender_change;
 pub mod recommender_lockstep;
 mod shard;
 mod updater_lockstep;
+mod vpa;
 mod without_model;
 
 use std::fmt::{self, Display, Formatter};
@@ -37,7 +37,6 @@ pub use crate::world::{
     InUse, PodChange, PodChangeKind, RequestChange, RequestsInUse, ResourceInUse, ServingChange,
     UpdaterReport, pod_request,
 };
-pub use hpa_with_vpa::VpaRun;
 pub use lockstep::{
     FreeRun, FreeTick, explained_free_run, free_run, free_run_by, free_run_with_gates,
     free_run_without_trace, run_one, run_watched,
@@ -46,6 +45,7 @@ pub use model_run::{ModelRun, state_scope};
 pub use random::{RandomCause, RandomOutcome};
 pub use recommender::RecommenderRun;
 pub use shard::Shard;
+pub use vpa::VpaRun;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;

@@ -7,10 +7,12 @@ use super::Note;
 use super::below_zero;
 use super::random::{RandomCause, RandomOutcome};
 use super::recommendation::with_reasons;
+use super::vpa::{RunningVpa, Started};
 use crate::expect::Unmet;
 use crate::expect::recommender::evaluate;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-use crate::world::recommender::{Played, play, script};
+use crate::world::World;
+use crate::world::recommender::script;
 use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
@@ -199,18 +201,17 @@ impl<'e> Predicting<'e> {
 }
 
 fn free_run(scenario: &VpaScenario, release: VpaRelease, keep: Keep<'_>) -> ChartedRun {
-    let Played { script, unmatched } = play(scenario);
-    let (mut session, start_log) = Session::open(&script.start, VpaRules::of(release));
-    let mut predicting = Predicting::new(scenario, start_log, keep);
-    let mut steps = script.steps.iter();
-    let random = steps.find_map(|step| predicting.step(&mut session, step).err());
-    let mut charted = predicting.charted;
+    let scenario = Arc::new(scenario.clone());
+    let mut world = World::of_vpa(&scenario);
+    let started = Started::alone(&scenario, release, &mut world);
+    let mut vpa = RunningVpa::predicting(started, keep);
+    let random = vpa.predict(&mut world, None);
+    let mut charted = vpa.into_charted(&world);
     let run = &mut charted.run;
-    run.notes = notes(scenario, release, &unmatched);
-    run.unmatched = unmatched;
+    run.notes = notes(&scenario, release, &run.unmatched);
     match random {
         Some(_) => run.undetermined = random,
-        None => run.unmet = evaluate(scenario, release, &run.snapshots),
+        None => run.unmet = evaluate(&scenario, release, &run.snapshots),
     }
     charted
 }

@@ -1,33 +1,29 @@
 //! One scenario of the VPA's recommender on one engine, in lockstep with the model.
 //!
-//! Recommendations do not change the pods, so the steps of a scenario are known in advance. What
-//! the engine writes is the input of the model's next run.
+//! What the engine writes is the input of the model's next run.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::comparison::Comparison;
 use super::lockstep::inconclusive;
 use super::recommendation::{value_of, with_reasons};
 use super::recommender::{RecommenderRun, free_recommender_run, names, notes, undetermined};
+use super::vpa::{RunningVpa, Started};
 use super::{ControllerRun, Note, Outcome, Verdict};
 use crate::compare::recommender::{logs, runs};
 use crate::compare::{
     AmountField, Controller, Divergence, FieldDifference, FieldPath, KnownDisagreement,
 };
-use crate::engine::{Engine, EngineError, RecommenderOpening, Vpa, model};
+use crate::engine::{Engine, EngineError, Vpa, model};
 use crate::expect::recommender::evaluate;
 use crate::trace::recommender::{Entry, RecommenderTrace};
-use crate::world::recommender::{Played, play};
-use kube_autoscaler_models::rules::{VpaRelease, VpaRules};
+use crate::world::World;
+use kube_autoscaler_models::rules::VpaRelease;
 use kube_autoscaler_models::time::Time;
 use kube_autoscaler_models::vpa::{
-    ClusterChange, LogLine, RunAt, Script, ScriptStep, Session, Snapshot, Stepped,
+    ClusterChange, LogLine, RunAt, ScriptStep, Session, Snapshot, Stepped,
 };
 use kube_lockstep_scenario::vpa::VpaScenario;
-
-/// The number of steps that an engine gets ahead of its answers.
-const AHEAD: usize = 16;
 
 /// The outcome of a scenario before it is run.
 pub fn unfinished(scenario: &Arc<VpaScenario>, engine: &Arc<str>, release: VpaRelease) -> Outcome {
@@ -65,16 +61,29 @@ pub fn run_recommender_watched(
         return outcome;
     }
     let mut comparison = Comparison::new(&scenario.id, &outcome.release, known);
-    let mut lockstep = Lockstep::new(scenario.expects_contents());
-    let Played { script, unmatched } = play(scenario);
-    match lockstep.run_script(scenario, &script, engine, &mut comparison, watch) {
-        Ok(()) => {
-            outcome.notes = notes(scenario, release, &unmatched);
+    let mut world = World::of_vpa(scenario);
+    match run_alone(scenario, engine, &mut world, &mut comparison, watch) {
+        Ok(lockstep) => {
+            outcome.notes = notes(scenario, release, world.unmatched_vpa_actions());
             lockstep.conclude(&mut outcome, scenario, release, comparison, true);
         }
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome
+}
+
+/// Runs the VPA of a scenario to the end, or to a run whose result is random.
+fn run_alone(
+    scenario: &Arc<VpaScenario>,
+    engine: &mut dyn Engine<Vpa>,
+    world: &mut World,
+    comparison: &mut Comparison<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Lockstep, EngineError> {
+    let started = Started::alone(scenario, engine.release(), world);
+    let mut vpa = RunningVpa::comparing(started, engine, comparison)?;
+    comparison.undetermined = vpa.compare(world, None, comparison, watch)?;
+    vpa.close()
 }
 
 /// Called after each step, with the model's session, the step and the model's prediction.
@@ -115,38 +124,6 @@ impl Lockstep {
             Some(ticks) => divergence.after_ticks_of_hpa(ticks),
             None => divergence,
         }
-    }
-
-    fn run_script(
-        &mut self,
-        scenario: &VpaScenario,
-        script: &Script,
-        engine: &mut dyn Engine<Vpa>,
-        comparison: &mut Comparison<'_>,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), EngineError> {
-        let rules = VpaRules::of(engine.release());
-        let (mut model, log) = Session::open(&script.start, rules);
-        let mut session = engine.open(RecommenderOpening { scenario, start: &script.start })?;
-        self.started(&log, session.start_log(), comparison);
-        let ahead = if session.takes_steps_ahead() { AHEAD } else { 1 };
-        let mut steps = script.steps.iter();
-        let mut under_way: VecDeque<&ScriptStep> = VecDeque::new();
-        loop {
-            while under_way.len() < ahead
-                && let Some(step) = steps.next()
-            {
-                session.send(step)?;
-                under_way.push_back(step);
-            }
-            let Some(step) = under_way.pop_front() else { break };
-            let observed = session.receive()?;
-            if comparison.undetermined.is_none() {
-                let predicted = self.step(&mut model, step, observed, comparison);
-                watch(&mut model, step, &predicted);
-            }
-        }
-        session.close()
     }
 
     /// Compares an observed step with the model's, and returns the model's.

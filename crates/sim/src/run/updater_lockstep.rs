@@ -1,7 +1,9 @@
 //! The VPA's updater and admission controller beside an HPA controller, in lockstep with their
 //! models.
 
-use super::findings::Findings;
+use std::sync::Arc;
+
+use super::comparison::Comparison;
 use crate::compare::{Controller, Divergence, FieldDifference, FieldPath};
 use crate::engine::updater::{
     PodRequests, UpdaterAnswer, UpdaterStep, VpaUpdater, are_equal, requests_of, with_requests,
@@ -17,9 +19,11 @@ use kube_autoscaler_models::vpa::updater::PodUpdate;
 pub(super) struct UpdaterLockstep<'e> {
     session: Box<dyn Session<VpaUpdater> + 'e>,
     /// The name of the workload, which begins the names of its pods.
-    workload: String,
+    workload: Arc<str>,
     /// The runs so far.
     runs: usize,
+    /// The number of ticks of the HPA controller so far.
+    pub(super) ticks_of_hpa: usize,
 }
 
 impl<'e> UpdaterLockstep<'e> {
@@ -30,12 +34,11 @@ impl<'e> UpdaterLockstep<'e> {
     pub(super) fn open(
         engine: &'e mut dyn Engine<VpaUpdater>,
         world: &mut World,
-        workload: &str,
     ) -> Result<Option<Self>, EngineError> {
         let Some(settings) = world.updater_settings() else { return Ok(None) };
         world.keep_admissions();
         let session = engine.open(&settings)?;
-        Ok(Some(UpdaterLockstep { session, workload: workload.to_owned(), runs: 0 }))
+        Ok(Some(UpdaterLockstep { session, workload: world.workload(), runs: 0, ticks_of_hpa: 0 }))
     }
 
     /// Compares the pods that were created since the last call.
@@ -45,7 +48,7 @@ impl<'e> UpdaterLockstep<'e> {
     pub(super) fn admit(
         &mut self,
         world: &mut World,
-        findings: &mut Findings<'_>,
+        comparison: &mut Comparison<'_>,
     ) -> Result<(), EngineError> {
         for admission in world.take_admissions() {
             let step = UpdaterStep::Admit(vec![admission.pod]);
@@ -55,7 +58,7 @@ impl<'e> UpdaterLockstep<'e> {
             let field = FieldPath::AdmittedRequests(self.name(pod.ordinal));
             let Some(difference) = requests(field, &admission.spec, upstream) else { continue };
             let why = || "the model applies the recommendation to the new pod".to_owned();
-            self.found(admission.at, difference, findings, why);
+            self.found(admission.at, difference, comparison, why);
             world.admit_with(pod.ordinal, with_requests(&pod.spec, upstream));
         }
         Ok(())
@@ -68,7 +71,7 @@ impl<'e> UpdaterLockstep<'e> {
     pub(super) fn run(
         &mut self,
         world: &mut World,
-        findings: &mut Findings<'_>,
+        comparison: &mut Comparison<'_>,
     ) -> Result<(), EngineError> {
         let Some(pods) = world.due_update() else { return Ok(()) };
         let Some(settings) = world.updater_settings() else { return Ok(()) };
@@ -89,7 +92,7 @@ impl<'e> UpdaterLockstep<'e> {
             None => world.update_pods(decided),
             Some(difference) => {
                 let why = || reasons(world);
-                self.found(now, difference, findings, why);
+                self.found(now, difference, comparison, why);
                 world.update_pods(observed(&pods, &answer));
             }
         }
@@ -112,12 +115,11 @@ impl<'e> UpdaterLockstep<'e> {
         &self,
         at: Time,
         difference: FieldDifference,
-        findings: &mut Findings<'_>,
+        comparison: &mut Comparison<'_>,
         why: impl FnOnce() -> String,
     ) {
         let found = Divergence::new(Controller::Updater, self.runs, at, vec![difference]);
-        let ticks = findings.trace.ticks.len();
-        findings.comparison.found(found.after_ticks_of_hpa(ticks), why);
+        comparison.found(found.after_ticks_of_hpa(self.ticks_of_hpa), why);
     }
 
     /// The difference between a run of the model and one of the engine.

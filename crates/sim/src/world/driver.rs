@@ -180,6 +180,12 @@ impl World {
         }
     }
 
+    /// The name of the workload.
+    #[must_use]
+    pub fn workload(&self) -> Arc<str> {
+        self.simulation.scenario.workload.name.clone()
+    }
+
     /// The settings of the updater. None: there is no VPA, or it is not applied.
     #[must_use]
     pub fn updater_settings(&self) -> Option<Arc<UpdaterSettings>> {
