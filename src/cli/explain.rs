@@ -13,7 +13,8 @@ use super::output::{PreparationLog, columns, show};
 use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_autoscaler_models::time::{Span, Time};
 use kube_autoscaler_models::vpa::Snapshot;
-use kube_lockstep_engines::source::{EngineFactory, EngineSource, VirtualTimeKind};
+use kube_lockstep_engines::kind::RunKind;
+use kube_lockstep_engines::source::{EngineFactory, EngineSource};
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_manifests::days_as_hours;
 use kube_lockstep_report as report;
@@ -392,7 +393,7 @@ fn compare_checkout(
 }
 
 /// The engine of a checkout.
-fn prepare<K: VirtualTimeKind>(
+fn prepare<K: RunKind>(
     builds: BuildArgs,
     checkout: &Checkout,
     release: K::Release,

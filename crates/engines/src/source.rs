@@ -4,18 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::recorded::{Recorded, RecordedRecommender, Traces};
+use crate::kind::RunKind;
+use crate::recorded::Traces;
 use crate::registry::ENGINES;
+use crate::upstream::TIME_LIMIT;
 use crate::upstream::build;
-use crate::upstream::build::{Artifact, BuildOptions, Progress};
+use crate::upstream::build::{BuildOptions, Progress};
 use crate::upstream::checkout::Checkout;
-use crate::upstream::recommender::UpstreamRecommender;
-use crate::upstream::{TIME_LIMIT, Upstream};
-use kube_autoscaler_models::rules::{Release, VpaRelease};
 use kube_lockstep_scenario::Diagnostic;
-use kube_lockstep_sim::engine::model::Model;
-use kube_lockstep_sim::engine::model_recommender::ModelRecommender;
-use kube_lockstep_sim::engine::{ControllerKind, Engine, EngineError, Hpa, Session, Vpa};
+use kube_lockstep_sim::engine::{ControllerKind, Engine, EngineError, Hpa, Session};
 
 /// The controller that an engine in virtual time runs.
 #[derive(Clone, Debug)]
@@ -65,30 +62,6 @@ impl Default for EngineLimits {
     }
 }
 
-/// A kind of controller that the engines in virtual time can run.
-pub trait VirtualTimeKind: ControllerKind {
-    /// The program that hosts upstream's controller.
-    const ARTIFACT: Artifact;
-
-    /// True if a program that implements the engine protocol can replace upstream's controller.
-    const TAKES_PROGRAMS: bool;
-
-    /// The release whose rules the model follows for a checkout by default, and the reason.
-    fn rules(checkout: &Checkout) -> (Self::Release, String);
-
-    /// The checkout to build in order to compare it with the rules of a release.
-    fn checkout(checkout: &Checkout, rules: Self::Release) -> Checkout;
-
-    /// The controller that a program runs.
-    fn hosted(host: &Host, release: Self::Release) -> Box<dyn Engine<Self>>;
-
-    /// The reference model.
-    fn model(release: Self::Release) -> Box<dyn Engine<Self>>;
-
-    /// The recorded traces of upstream's controller.
-    fn recorded(release: Self::Release, traces: Traces) -> Box<dyn Engine<Self>>;
-}
-
 /// A program that runs a controller in virtual time.
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -101,67 +74,6 @@ pub struct Host {
     pub has_model: bool,
     /// The limits of the engine and of the recommenders that run with it.
     pub limits: EngineLimits,
-}
-
-impl VirtualTimeKind for Hpa {
-    const ARTIFACT: Artifact = Artifact::Host;
-    const TAKES_PROGRAMS: bool = true;
-
-    fn rules(checkout: &Checkout) -> (Release, String) {
-        checkout.rules()
-    }
-
-    fn checkout(checkout: &Checkout, _: Release) -> Checkout {
-        checkout.clone()
-    }
-
-    fn hosted(host: &Host, release: Release) -> Box<dyn Engine> {
-        let Host { program, name, is_checkout, has_model, limits } = host.clone();
-        let engine = match is_checkout {
-            true => Upstream::from_checkout(program, name, release),
-            false => Upstream::new(program, release).called(name),
-        };
-        let engine = if has_model { engine } else { engine.without_model() };
-        Box::new(engine.with_time_limit(limits.answer).with_builds(limits.builds))
-    }
-
-    fn model(release: Release) -> Box<dyn Engine> {
-        Box::new(Model::new(release))
-    }
-
-    fn recorded(release: Release, traces: Traces) -> Box<dyn Engine> {
-        Box::new(Recorded::new(release, traces))
-    }
-}
-
-impl VirtualTimeKind for Vpa {
-    const ARTIFACT: Artifact = Artifact::Recommender;
-    const TAKES_PROGRAMS: bool = false;
-
-    fn rules(checkout: &Checkout) -> (VpaRelease, String) {
-        checkout.vpa_rules()
-    }
-
-    fn checkout(checkout: &Checkout, rules: VpaRelease) -> Checkout {
-        checkout.clone().with_release(rules)
-    }
-
-    fn hosted(host: &Host, release: VpaRelease) -> Box<dyn Engine<Vpa>> {
-        let Host { program, name, is_checkout, limits, .. } = host.clone();
-        let engine = match is_checkout {
-            true => UpstreamRecommender::from_checkout(program, name, release),
-            false => UpstreamRecommender::new(program, release),
-        };
-        Box::new(engine.with_time_limit(limits.answer))
-    }
-
-    fn model(release: VpaRelease) -> Box<dyn Engine<Vpa>> {
-        Box::new(ModelRecommender::new(kube_lockstep_sim::engine::model::NAME, release))
-    }
-
-    fn recorded(release: VpaRelease, traces: Traces) -> Box<dyn Engine<Vpa>> {
-        Box::new(RecordedRecommender::new(traces, release))
-    }
 }
 
 type Make<K> = dyn Fn() -> Box<dyn Engine<K>> + Send + Sync;
@@ -177,7 +89,7 @@ impl EngineSource {
     ///
     /// # Errors
     /// If the engine is not available on this machine, or its build fails.
-    pub fn prepare<K: VirtualTimeKind>(
+    pub fn prepare<K: RunKind>(
         &self,
         release: K::Release,
         limits: &EngineLimits,
