@@ -188,9 +188,9 @@ impl Disturbance {
                 let Hold { resource, watch, event, delay } = hold;
                 let of = run.watches.iter().filter(|it| it.resource == *resource).count();
                 let number = if of > 1 { format!("{} ", ordinal(*watch)) } else { String::new() };
-                let what = run.event(hold).map(|WatchEvent { at, kind, name }| {
-                    format!(" ({kind} {name} at t={at})")
-                });
+                let what = run
+                    .event(hold)
+                    .map(|WatchEvent { at, kind, name }| format!(" ({kind} {name} at t={at})"));
                 let (event, what) = (ordinal(*event), what.unwrap_or_default());
                 format!(
                     "the {event} event of the {number}watch of {resource}{what} is delivered \

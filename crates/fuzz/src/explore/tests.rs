@@ -1,0 +1,1 @@
+//! Tests of drawing and shrinking disturbances, with the model as the controller.
