@@ -173,7 +173,7 @@ pub fn explore(
         progress(index + 1, failed.as_ref());
         true
     });
-    explored.tried_each = !draws.is_given() && explored.runs >= draws.singles.len();
+    explored.tried_each = draws.try_each() && explored.runs >= draws.singles.len();
     for (kind, failures) in failures {
         match shrunk(plan, scenario, &mut *engine, kind, failures) {
             Some(finding) => explored.findings.push(finding),
@@ -302,6 +302,11 @@ impl<'a> Draws<'a> {
         !self.plan.given.is_empty()
     }
 
+    /// Returns true if there are so few disturbances that half of the runs can try each of them.
+    fn try_each(&self) -> bool {
+        !self.is_given() && self.singles.len() <= self.plan.runs / 2
+    }
+
     fn runs(&self) -> usize {
         match (self.is_given(), self.singles.is_empty()) {
             (true, _) => 1,
@@ -316,7 +321,7 @@ impl<'a> Draws<'a> {
             return self.plan.given.clone();
         }
         if let Some(single) = self.singles.get(index)
-            && self.singles.len() <= self.plan.runs / 2
+            && self.try_each()
         {
             return vec![single.clone()];
         }
