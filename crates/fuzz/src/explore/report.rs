@@ -9,7 +9,7 @@ use kube_lockstep_report::json::scenario_line;
 use kube_lockstep_report::style::{BAD, DIM, GOOD, STRONG, WARN, paint};
 use kube_lockstep_report::{counted, layout, outcome as outcomes, thousands};
 use kube_lockstep_sim::engine::disturbance::{Disturbable, Disturbance};
-use kube_lockstep_sim::run::{Outcome, Verdict, shell_word};
+use kube_lockstep_sim::run::{Outcome, Setting, Verdict, shell_word};
 
 /// The options of an exploration, to repeat it.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +31,15 @@ pub struct ExploreSetting {
     pub arguments: Vec<String>,
     /// True if the disturbances are given.
     pub is_replay: bool,
+}
+
+impl ExploreSetting {
+    /// The setting of a run without disturbances.
+    fn undisturbed(&self) -> Setting {
+        let program = ["--program", &self.program, "--compare", "expectations"];
+        let arguments = program.into_iter().map(str::to_owned).chain(self.arguments.clone());
+        Setting { replay_args: arguments.collect(), ..Setting::default() }
+    }
 }
 
 /// The figures of an exploration.
@@ -89,7 +98,8 @@ pub fn first_line(setting: &ExploreSetting) -> String {
 pub fn text(explored: &Explored, setting: &ExploreSetting, columns: usize) -> String {
     let undisturbed = &explored.undisturbed;
     if undisturbed.verdict != Verdict::Conforms {
-        let mut text = outcomes::text(undisturbed, None, columns).unwrap_or_default();
+        let run = setting.undisturbed();
+        let mut text = outcomes::text(undisturbed, Some(&run), columns).unwrap_or_default();
         if !matches!(undisturbed.verdict, Verdict::Skipped { .. }) {
             let note = "it was not disturbed, because it does not conform without disturbances";
             text.push_str(&layout::hanging("", note, 2, columns));
