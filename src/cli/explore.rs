@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +22,7 @@ use kube_lockstep_fuzz::explore::report::{self, ExploreSetting, Totals};
 use kube_lockstep_fuzz::explore::{Exploration, Explored, explore};
 use kube_lockstep_report::{counted, json};
 use kube_lockstep_scenario::Scenario;
-use kube_lockstep_sim::engine::disturbance::Disturbance;
+use kube_lockstep_sim::engine::disturbance::{Disturbance, DisturbanceKind};
 
 const HELP: &str = "\
 Exit codes:
@@ -54,10 +55,14 @@ pub(super) struct Args {
     /// The seed of the disturbances; the same seed gives the same runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Only these kinds of disturbances: events of watches that are held, writes that are answered
+    /// with an error, or crashes. Can be repeated, or separated by commas [default: all]
+    #[arg(long, value_name = "KIND", value_enum, value_delimiter = ',')]
+    only: Vec<Kind>,
     /// Run only with this disturbance, as in the `replay` line of a finding. Can be repeated:
     /// `hold event 3 of deployments.apps for 2ms`, `answer write 2 with conflict` (or
     /// `internal-error`, `unavailable`, `timeout`), `crash before write 2`, `crash after write 2`
-    #[arg(long = "disturb", value_name = "DISTURBANCE", conflicts_with_all = ["runs", "seed"])]
+    #[arg(long = "disturb", value_name = "DISTURBANCE", conflicts_with_all = ["runs", "seed", "only"])]
     disturb: Vec<Disturbance>,
     #[command(flatten)]
     release: OneRelease,
@@ -74,7 +79,24 @@ pub(super) struct Args {
     source: Source,
 }
 
+/// A kind of disturbances.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Hold,
+    Answer,
+    Crash,
+}
+
 impl Args {
+    fn kinds(&self) -> Vec<DisturbanceKind> {
+        let kinds = self.only.iter().map(|kind| match kind {
+            Kind::Hold => DisturbanceKind::Hold,
+            Kind::Answer => DisturbanceKind::Answer,
+            Kind::Crash => DisturbanceKind::Crash,
+        });
+        if self.only.is_empty() { DisturbanceKind::ALL.to_vec() } else { kinds.collect() }
+    }
+
     fn setting(&self, engine: &EngineFactory) -> ExploreSetting {
         let limit =
             self.time_limit.map(|it| Span(i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)));
@@ -119,6 +141,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let plan = Exploration {
         seed: args.seed,
         runs: args.runs as usize,
+        kinds: args.kinds(),
         given: args.disturb.clone(),
         jobs: workers(args.jobs),
         stop: CancellationToken::new(),

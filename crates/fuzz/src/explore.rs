@@ -18,7 +18,7 @@ use crate::fuzzing::NewEngine;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::disturbance::{
-    CrashPoint, Disturbable, Disturbance, Hold, WriteError,
+    CrashPoint, Disturbable, Disturbance, DisturbanceKind, Hold, WriteError,
 };
 use kube_lockstep_sim::engine::{Engine, EngineError};
 use kube_lockstep_sim::run::in_order::in_order;
@@ -42,6 +42,8 @@ pub struct Exploration {
     pub seed: u64,
     /// The number of disturbed runs of a scenario.
     pub runs: usize,
+    /// The kinds of disturbances that are drawn.
+    pub kinds: Vec<DisturbanceKind>,
     /// The disturbances of the only disturbed run. Empty: they are drawn.
     pub given: Vec<Disturbance>,
     /// The number of workers, at least 1.
@@ -60,11 +62,12 @@ pub struct Explored {
     pub runs: usize,
     /// How many of them failed.
     pub failed: usize,
-    /// True if nothing can be disturbed: the controller has no watches with events and no writes.
+    /// True if nothing can be disturbed: no event of a watch, or no write, or neither, depending on
+    /// the kinds of disturbances.
     pub is_undisturbable: bool,
     /// Whether each disturbance that the exploration knows was tried on its own.
     pub tried_each: bool,
-    /// One finding for each kind of failure.
+    /// For each kind of failure, there is a finding that shows it.
     pub findings: Vec<Finding>,
     /// A run failed, and did not fail again with the same disturbances.
     pub unrepeated: usize,
@@ -175,6 +178,10 @@ pub fn explore(
     });
     explored.tried_each = draws.try_each() && explored.runs >= draws.singles.len();
     for (kind, failures) in failures {
+        // A run with fewer causes of failure says more about the others.
+        if explored.findings.iter().any(|it| kinds(&it.outcome).contains(&kind)) {
+            continue;
+        }
         match shrunk(plan, scenario, &mut *engine, kind, failures) {
             Some(finding) => explored.findings.push(finding),
             None => explored.unrepeated += 1,
@@ -295,6 +302,7 @@ impl<'a> Draws<'a> {
             let points = [CrashPoint::Before, CrashPoint::After];
             singles.extend(points.map(|when| Disturbance::Crash { write, when }));
         }
+        singles.retain(|it| plan.kinds.contains(&it.kind()));
         Draws { plan, disturbable, singles }
     }
 
@@ -340,9 +348,11 @@ impl<'a> Draws<'a> {
     /// One disturbance. Each watch is as probable as any other, however many events it has.
     fn draw(&self, dice: &mut Dice) -> Disturbance {
         let Disturbable { watches, writes } = &self.disturbable;
-        let is_active = |watch: &usize| !watches[*watch].events.is_empty();
-        let active: Vec<usize> = (0..watches.len()).filter(is_active).collect();
-        if !active.is_empty() && (writes.is_empty() || dice.percent(60)) {
+        let [holds, answers, crashes] =
+            DisturbanceKind::ALL.map(|kind| self.singles.iter().any(|it| it.kind() == kind));
+        if holds && (!(answers || crashes) || dice.percent(60)) {
+            let is_active = |watch: &usize| !watches[*watch].events.is_empty();
+            let active: Vec<usize> = (0..watches.len()).filter(is_active).collect();
             let index = dice.pick(&active);
             let seen = &watches[index];
             let watch = self.disturbable.numbered_watches().nth(index).map_or(1, |(it, _)| it);
@@ -351,7 +361,7 @@ impl<'a> Draws<'a> {
             return Disturbance::Hold(Hold { resource, watch, event, delay: dice.pick(&DELAYS) });
         }
         let write = 1 + dice.below(writes.len() as u64) as usize;
-        if dice.percent(50) {
+        if answers && (!crashes || dice.percent(50)) {
             return Disturbance::Answer { write, with: dice.pick(&WriteError::ALL).0 };
         }
         let when = dice.pick(&[CrashPoint::Before, CrashPoint::After]);

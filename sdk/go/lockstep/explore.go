@@ -13,6 +13,9 @@ type ExploreOptions struct {
 	Runs int
 	// Seed is the seed of the disturbances.
 	Seed uint64
+	// Only are the kinds of disturbances: "hold" for events of watches that are late, "answer" for
+	// writes that fail, and "crash". The default is all of them.
+	Only []string
 	// Disturb are the disturbances of the only disturbed run, as texts like "hold event 3 of
 	// deployments.apps for 2ms". A finding has them.
 	Disturb []string
@@ -99,6 +102,9 @@ func Explorations(
 	}
 	if o.Seed > 0 {
 		args = append(args, "--seed", fmt.Sprint(o.Seed))
+	}
+	for _, kind := range o.Only {
+		args = append(args, "--only", kind)
 	}
 	for _, text := range o.Disturb {
 		args = append(args, "--disturb", text)

@@ -122,11 +122,7 @@ pub fn text(explored: &Explored, setting: &ExploreSetting, columns: usize) -> St
         text.push_str(&outcomes::note_text(&note, columns));
     }
     if explored.is_undisturbable {
-        let note = format!(
-            "{}: nothing can be disturbed: the controller has no watch with events, and writes \
-             nothing",
-            undisturbed.id
-        );
+        let note = format!("{}: the controller does nothing that can be disturbed", undisturbed.id);
         text.push_str(&outcomes::note_text(&note, columns));
     }
     text

@@ -117,7 +117,8 @@ fn expecting() -> Arc<Scenario> {
 
 fn plan(runs: usize, jobs: usize) -> Exploration {
     let stop = CancellationToken::new();
-    Exploration { seed: 3, runs, given: Vec::new(), jobs, stop }
+    let kinds = DisturbanceKind::ALL.to_vec();
+    Exploration { seed: 3, runs, kinds, given: Vec::new(), jobs, stop }
 }
 
 fn explored(plan: &Exploration, disturbable: &Disturbable, fault: Fault) -> Explored {
@@ -204,6 +205,19 @@ fn without_watches_and_writes_nothing_is_disturbed() {
     let nothing = Disturbable::default();
     let explored = explored(&plan(100, 1), &nothing, right);
     assert!(explored.is_undisturbable && explored.runs == 0, "{explored:?}");
+}
+
+#[test]
+fn only_some_kinds_are_drawn() {
+    for kind in DisturbanceKind::ALL {
+        let plan = Exploration { kinds: vec![kind], ..plan(200, 1) };
+        let draws = Draws::new(&plan, disturbable());
+        let sets = (0..200).map(|index| draws.set(index));
+        assert!(sets.flatten().all(|it| it.kind() == kind), "{kind:?}");
+    }
+    let plan = Exploration { kinds: vec![DisturbanceKind::Crash], ..plan(200, 1) };
+    let writes = Vec::new();
+    assert_eq!(Draws::new(&plan, Disturbable { writes, ..disturbable() }).runs(), 0);
 }
 
 #[test]

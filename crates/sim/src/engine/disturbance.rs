@@ -35,6 +35,17 @@ pub enum Disturbance {
     },
 }
 
+/// The kinds of disturbances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DisturbanceKind {
+    /// [`Disturbance::Hold`].
+    Hold,
+    /// [`Disturbance::Answer`].
+    Answer,
+    /// [`Disturbance::Crash`].
+    Crash,
+}
+
 /// An event of a watch that is delivered late.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
@@ -174,7 +185,23 @@ impl WriteError {
     }
 }
 
+impl DisturbanceKind {
+    /// All kinds.
+    pub const ALL: [DisturbanceKind; 3] =
+        [DisturbanceKind::Hold, DisturbanceKind::Answer, DisturbanceKind::Crash];
+}
+
 impl Disturbance {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> DisturbanceKind {
+        match self {
+            Disturbance::Hold(_) => DisturbanceKind::Hold,
+            Disturbance::Answer { .. } => DisturbanceKind::Answer,
+            Disturbance::Crash { .. } => DisturbanceKind::Crash,
+        }
+    }
+
     /// The disturbance in a sentence, with the event or the write that it concerns in a run.
     #[must_use]
     pub fn sentence(&self, run: &Disturbable) -> String {
