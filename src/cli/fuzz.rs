@@ -1,9 +1,9 @@
 //! `kube-lockstep fuzz`.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use super::doctor::check_writable;
 use super::failure::Failure;
 use super::fixtures::Fixtures;
 use super::output::{PreparationLog, columns, show, tell, unless_closed};
+use super::progress::Progress;
 use super::{exit, fuzz_vpa, interrupt};
 use kube_autoscaler_models::rules::{AnyRelease, Release, VpaRelease};
 use kube_lockstep_engines::source::{CustomProgram, EngineFactory, EngineSource};
@@ -136,9 +137,6 @@ Exit codes:
   3    the engine could not run; a scenario had no verdict and none diverged; or a finding can't be
        saved
   130  interrupted (Ctrl-C)";
-
-/// The interval between lines of progress in a log.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     if args.part.shard.is_some() && args.seed.is_none() {
@@ -263,7 +261,7 @@ fn run_and_report<K: Fuzzed>(
     let summary = fuzz(plan, engine, &mut |event| {
         let written = match event {
             FuzzEvent::Progress { scenarios, ticks, elapsed } => {
-                progress.update(scenarios, ticks, elapsed);
+                progress.update(|| report::progress(scenarios, ticks, elapsed));
                 Ok(())
             }
             FuzzEvent::Failed { index, kind } => {
@@ -335,40 +333,4 @@ impl Results<'_> {
 fn not_saved(folder: &Path, error: &io::Error) -> Failure {
     let what = format!("findings can't be saved in {}: {error}", folder.display());
     Failure::engine(what).hint("choose another folder with --save")
-}
-
-/// The progress on standard error: one line that is overwritten on a terminal, or occasional lines
-/// in a log.
-struct Progress {
-    terminal: bool,
-    last: Option<Instant>,
-    shown: bool,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        Progress { terminal: io::stderr().is_terminal(), last: None, shown: false }
-    }
-
-    fn update(&mut self, scenarios: usize, ticks: usize, elapsed: Duration) {
-        let interval = if self.terminal { Duration::from_millis(200) } else { LOG_INTERVAL };
-        let last = *self.last.get_or_insert_with(Instant::now);
-        if last.elapsed() < interval {
-            return;
-        }
-        self.last = Some(Instant::now());
-        let text = report::progress(scenarios, ticks, elapsed);
-        let text = match self.terminal {
-            true => format!("\r\u{1b}[K{text}"),
-            false => format!("{text}\n"),
-        };
-        self.shown = self.terminal;
-        tell(&text);
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
-            tell("\r\u{1b}[K");
-        }
-    }
 }

@@ -17,6 +17,7 @@ mod doctor;
 mod existing;
 pub(crate) mod exit;
 mod explain;
+mod explore;
 mod failure;
 mod feature_gates;
 mod files;
@@ -37,6 +38,7 @@ mod output;
 mod plugin;
 mod predict;
 mod problems;
+mod progress;
 mod prune;
 mod releases;
 mod report;
@@ -159,6 +161,13 @@ enum Command {
     /// divergence is shrunk to a small scenario and saved as a fixture. The findings depend only on
     /// the seed, not on the number of jobs.
     Fuzz(fuzz::Args),
+    /// Search for orders of events, failed writes and crashes with which your controller fails
+    ///
+    /// Runs each scenario without disturbances, and then with disturbances from a seed: events of
+    /// watches that are delivered late, writes that are answered with an error, and crashes right
+    /// before or after a write. For each expectation that a run does not meet, shows a smallest
+    /// set of disturbances with which it is not met, and the command that repeats the run.
+    Explore(explore::Args),
     /// Explain one tick of the model: its input, each step, and its output
     Explain(explain::Args),
     /// Show what changed between two releases, and why
@@ -247,6 +256,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
+        Command::Explore(args) => explore::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => match args.from {
             AnyRelease::Vpa(from) => diff_vpa::run(&args, from),

@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod controller_flags;
 mod engines;
+mod explore;
 mod fuzzing;
 mod gate;
 mod hard_inputs;

@@ -50,6 +50,12 @@ impl<W: Write> Report for Json<W> {
     }
 }
 
+/// The line of a scenario, as part of another object.
+#[must_use]
+pub fn scenario_line(outcome: &Outcome) -> impl Serialize + use<> {
+    ScenarioLine::new(outcome)
+}
+
 /// The version of the JSON output. It changes if a field is renamed or removed, or changes its
 /// meaning; additional fields do not change it.
 pub const FORMAT_VERSION: u32 = 1;

@@ -62,7 +62,7 @@ pub fn short(outcome: &Outcome, several: bool, columns: usize) -> String {
 }
 
 /// One line of a list: a verdict, the id of a scenario and more.
-pub(super) fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
+pub fn line(word: &str, style: Style, id: &str, rest: &str, columns: usize) -> String {
     let fill = ID_COLUMN.saturating_sub(width(id));
     let margin = (12 + 2 + width(id) + fill + 2).min(columns);
     let pad = 12_usize.saturating_sub(width(word));
@@ -315,7 +315,31 @@ fn inconclusive(
     columns: usize,
 ) -> String {
     let mut out = heading("inconclusive", WARN, outcome, "no verdict");
-    out.push_str(&hanging("", why, 2, columns));
+    out.push_str(&reason(why, output, columns));
+    closing(&mut out, outcome, run);
+    out
+}
+
+/// Why an outcome is bad, without a heading: its unmet expectations, or why it has no verdict.
+#[must_use]
+pub fn failure(outcome: &Outcome, columns: usize) -> String {
+    let mut out = String::new();
+    if let Verdict::Inconclusive { why, output } = &outcome.verdict {
+        out.push_str(&reason(why, output, columns));
+    }
+    unmet(&mut out, outcome, columns);
+    out
+}
+
+/// A command for the scenario of an outcome, with the folder of its fixtures if necessary.
+#[must_use]
+pub fn with_folder(outcome: &Outcome, command: String) -> String {
+    with_fixtures_folder(&outcome.id, &outcome.path, command)
+}
+
+/// Why there is no verdict, and the output of the engine.
+fn reason(why: &str, output: &str, columns: usize) -> String {
+    let mut out = hanging("", why, 2, columns);
     let lines: Vec<&str> = output.trim_end().lines().collect();
     if !lines.is_empty() {
         let omitted = lines.len().saturating_sub(OUTPUT_LINES);
@@ -331,7 +355,6 @@ fn inconclusive(
             }
         }
     }
-    closing(&mut out, outcome, run);
     out
 }
 

@@ -1,7 +1,6 @@
 //! Searches for loads under which two releases differ.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -20,6 +19,7 @@ use kube_lockstep_sim::compare::FieldPath;
 use kube_lockstep_sim::run::FreeRun;
 use kube_lockstep_sim::run::change::{Changed, difference};
 use kube_lockstep_sim::run::in_order::in_order;
+use kube_lockstep_sim::run::leave_out::leave_out;
 
 /// The search for the differences between two releases.
 #[derive(Clone, Debug)]
@@ -370,8 +370,7 @@ impl Plan {
         let mut steps: Vec<usize> = (0..self.steps.len()).collect();
         loop {
             let mut is_enough = |steps: &[usize]| is_alike(&run(&self.after(steps)), newest);
-            let all = 0..steps.len();
-            leave_out(&mut steps, all, &mut is_enough);
+            leave_out(&mut steps, &mut is_enough);
             let without = |place: usize| [&steps[..place], &steps[place + 1..]].concat();
             let mut own = Vec::new();
             for (place, step) in steps.iter().enumerate() {
@@ -388,25 +387,6 @@ impl Plan {
                 return (steps, own);
             }
         }
-    }
-}
-
-/// Leaves out steps of a part of a list, the last ones first, as long as the others are enough.
-fn leave_out(
-    steps: &mut Vec<usize>,
-    part: Range<usize>,
-    is_enough: &mut dyn FnMut(&[usize]) -> bool,
-) {
-    let others = [&steps[..part.start], &steps[part.end..]].concat();
-    if part.is_empty() {
-        return;
-    }
-    if is_enough(&others) {
-        *steps = others;
-    } else if part.len() > 1 {
-        let middle = part.start + part.len() / 2;
-        leave_out(steps, middle..part.end, is_enough);
-        leave_out(steps, part.start..middle, is_enough);
     }
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +20,12 @@ type Server struct {
 	// with which the request is answered.
 	Before func(*Request) error
 	// After, if set, is called after each request, except discovery and watches, in the order of the
-	// answers.
+	// answers. If it sets Request.Err, the request is answered with that error.
 	After func(*Request)
+	// Delay, if set, is called for each event of a watch, except those of the state at its beginning.
+	// The event is delivered that long after its change, and later events of the watch wait for it.
+	// Delay must not call the server.
+	Delay func(WatchEvent) time.Duration
 
 	mu      sync.Mutex
 	version int64

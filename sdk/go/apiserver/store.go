@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +30,7 @@ type table struct {
 // state is gone.
 type change struct {
 	version             int64
+	at                  time.Time
 	before, after, gone *object
 }
 
@@ -80,6 +82,7 @@ func (t *table) record(c change) {
 		t.trimmed = t.changes[keptChanges-1].version
 		t.changes = slices.Delete(t.changes, 0, keptChanges)
 	}
+	c.at = time.Now()
 	t.changes = append(t.changes, c)
 	for _, w := range t.watchers {
 		select {

@@ -7,16 +7,35 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
+
+// WatchEvent is an event of a watch.
+type WatchEvent struct {
+	// Watch is the request that began the watch.
+	Watch *Request
+	// Number is the number of the event after the state at the beginning of the watch, from 1.
+	Number int
+	// Type is ADDED, MODIFIED or DELETED.
+	Type string
+	// Name is the name of the object.
+	Name string
+	// At is the time of the change.
+	At time.Time
+}
 
 // watcher streams the changes of a selection.
 type watcher struct {
 	*selection
 	request *Request
 	table   *table
+	delay   func(WatchEvent) time.Duration
 	from    int64 // the version of the last change that was sent
+	events  int   // how many events there were after the initial state
+	next    int64 // the version of the last of them
+	due     time.Time
 	text    []byte
 	err     error
 }
@@ -38,7 +57,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *Request) {
 	s.mu.Lock()
 	t := s.tableOf(c.Resource.GroupResource())
 	t.watchers = append(t.watchers, wake)
-	watcher := &watcher{selection: q, request: c, table: t}
+	watcher := &watcher{selection: q, request: c, table: t, delay: s.Delay}
 	watcher.begin(s.version)
 	defer func() {
 		s.mu.Lock()
@@ -53,8 +72,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *Request) {
 		}
 		watcher.text = watcher.text[:0]
 		w.(http.Flusher).Flush()
+		var due <-chan time.Time
+		if held := time.Until(watcher.due); held > 0 {
+			due = time.After(held)
+		}
 		select {
 		case <-wake:
+		case <-due:
 		case <-r.Context().Done():
 			return
 		}
@@ -95,10 +119,12 @@ func (w *watcher) catchUp() bool {
 		return cmp.Compare(c.version, version)
 	})
 	for _, c := range w.table.changes[i:] {
-		if w.err == nil {
-			w.change(c)
-			w.from = c.version
+		kind := w.kindOf(c)
+		if w.err != nil || !w.isDue(c, kind) {
+			break
 		}
+		w.change(c, kind)
+		w.from = c.version
 	}
 	if w.err == nil {
 		return true
@@ -107,17 +133,48 @@ func (w *watcher) catchUp() bool {
 	return false
 }
 
-// change appends what a change means for a client that watches a selection.
-func (w *watcher) change(c change) {
+// kindOf returns the type of the event that a change is for a client that watches a selection, or
+// nothing.
+func (w *watcher) kindOf(c change) string {
 	was, is := w.has(c.before), w.has(c.after)
 	switch {
 	case is && was:
-		w.send("MODIFIED", c.after)
+		return "MODIFIED"
 	case is:
-		w.send("ADDED", c.after)
-	case !was:
+		return "ADDED"
+	case was:
+		return "DELETED"
+	}
+	return ""
+}
+
+// isDue returns false if the event of a change is delivered later.
+func (w *watcher) isDue(c change, kind string) bool {
+	if w.delay == nil || kind == "" {
+		return true
+	}
+	if c.version != w.next {
+		w.next = c.version
+		w.events++
+		o := c.after
+		if o == nil {
+			o = c.before
+		}
+		w.due = c.at.Add(w.delay(WatchEvent{
+			Watch: w.request, Number: w.events, Type: kind, Name: o.meta().GetName(), At: c.at,
+		}))
+	}
+	return !time.Now().Before(w.due)
+}
+
+// change appends the event of a change.
+func (w *watcher) change(c change, kind string) {
+	switch {
+	case kind == "":
+	case kind != "DELETED":
+		w.send(kind, c.after)
 	case c.gone != nil:
-		w.send("DELETED", c.gone)
+		w.send(kind, c.gone)
 	default:
 		// The object still exists, but no longer in the selection: its former state, at this version.
 		last := c.before.meta().DeepCopy()

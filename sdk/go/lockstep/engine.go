@@ -70,11 +70,16 @@ type Run struct {
 	Metrics func() []MetricChange
 
 	flags map[string]json.RawMessage
+	life  *life
 }
 
 // ConfigFor returns the configuration of another controller in the same scenario, whose requests are
 // reported under its name.
-func (r *Run) ConfigFor(controller string) *rest.Config { return r.Server.Config(controller) }
+func (r *Run) ConfigFor(controller string) *rest.Config {
+	c := r.Server.Config(controller)
+	c.Transport = mortal{c.Transport, r.life}
+	return c
+}
 
 // Duration returns a flag of the kube-controller-manager that is a duration, by its name without
 // --horizontal-pod-autoscaler-, like sync-period.

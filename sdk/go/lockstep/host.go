@@ -39,6 +39,7 @@ func (h *host) serve(t *testing.T) error {
 	go h.watch()
 	err := h.answer(map[string]any{"hello": map[string]any{
 		"protocol": Protocol, "engine": h.engine.Name, "release": h.engine.Release,
+		"supports": []string{"disturbances"},
 	}})
 	for err == nil {
 		var q *request
@@ -114,7 +115,7 @@ func (h *host) scenario(open *openRequest) error {
 	if err != nil {
 		return err
 	}
-	return h.answer(map[string]any{"closed": struct{}{}})
+	return h.answer(map[string]any{"closed": s.disturber.closed()})
 }
 
 func (h *host) failed(why error) error {

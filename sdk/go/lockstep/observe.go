@@ -23,6 +23,7 @@ type observed struct {
 	entries []entry
 	settled int           // how many entries are in their final order
 	last    time.Duration // the time of the last entry that is not a metric
+	muted   bool          // the controller has crashed: what it still does has no effect
 	acted   bool          // there is such an entry since the metrics were recorded
 }
 
@@ -42,9 +43,18 @@ func (o *observed) log() []entry {
 	return o.entries
 }
 
+func (o *observed) mute(muted bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.muted = muted
+}
+
 func (o *observed) record(namespace *string, kind string, body any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.muted {
+		return
+	}
 	now := time.Since(o.epoch)
 	if now > o.last {
 		o.metrics()

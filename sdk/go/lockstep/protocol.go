@@ -23,6 +23,7 @@ type openRequest struct {
 	WithoutScale []kind                     `json:"withoutScale"`
 	Turns        bool                       `json:"turns"`
 	SentEvents   bool                       `json:"sentEvents"`
+	Disturbances []disturbance              `json:"disturbances"`
 }
 
 // kind is a kind of scaled objects.

@@ -12,13 +12,14 @@ import (
 
 // session is one scenario: a cluster with a running controller, in its own bubble.
 type session struct {
-	engine   Engine
-	run      *Run
-	observed *observed
-	world    *world
-	traffic  *traffic
-	cancel   context.CancelFunc
-	ended    chan error
+	engine    Engine
+	run       *Run
+	observed  *observed
+	world     *world
+	traffic   *traffic
+	disturber *disturber // may be nil
+	cancel    context.CancelFunc
+	ended     chan error
 }
 
 // stepped is the answer to a step.
@@ -39,6 +40,7 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 	}
 	run := &Run{
 		Server: apiserver.New(), Namespace: q.Namespace, FeatureGates: q.FeatureGates, flags: q.Flags,
+		life: &life{},
 	}
 	run.Config = run.ConfigFor(e.Name)
 	period := run.Duration("sync-period")
@@ -58,12 +60,15 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 	o := &observed{epoch: epoch, run: run, sentEvents: q.SentEvents}
 	s := &session{engine: e, run: run, observed: o, world: newWorld(run.Server, q, epoch)}
 	s.traffic = newTraffic(e, s.world, o)
+	if s.disturber = newDisturber(q.Disturbances, o); s.disturber != nil {
+		s.traffic.disturber, run.Server.Delay = s.disturber, s.disturber.delay
+	}
 	run.Server.Before, run.Server.After = s.traffic.before, s.traffic.after
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
 	s.start()
-	time.Sleep(lead)
-	synctest.Wait()
+	s.sleep(lead)
+	s.wait()
 	if err := s.failure(); err != nil {
 		s.close()
 		return nil, err
@@ -76,7 +81,40 @@ func (s *session) start() {
 	ended := make(chan error, 1)
 	s.cancel, s.ended = cancel, ended
 	s.run.Metrics = nil
+	s.disturber.begin(s.run.life)
 	go func() { ended <- s.engine.Start(ctx, s.run) }()
+}
+
+// crash starts a new controller after a crash. The old one may take its time to end: its requests
+// fail.
+func (s *session) crash() {
+	s.cancel()
+	synctest.Wait()
+	s.run.life = &life{}
+	s.run.Config = s.run.ConfigFor(s.engine.Name)
+	s.start()
+}
+
+// sleep lets time pass.
+func (s *session) sleep(d time.Duration) {
+	over := time.After(d)
+	for {
+		select {
+		case <-over:
+			return
+		case <-s.disturber.signal():
+			s.crash()
+		}
+	}
+}
+
+// wait waits until all goroutines are blocked at the current time.
+func (s *session) wait() {
+	synctest.Wait()
+	for s.disturber.hasCrashed() {
+		s.crash()
+		synctest.Wait()
+	}
 }
 
 // stop ends the controller, and waits up to an hour for it.
@@ -84,6 +122,7 @@ func (s *session) stop() error {
 	s.cancel()
 	select {
 	case <-s.ended:
+		s.disturber.hasCrashed() // which does not matter any more
 		return nil
 	case <-time.After(time.Hour):
 		return errors.New("the controller did not end within an hour after its context; " +
@@ -142,7 +181,7 @@ func (s *session) step(q *stepRequest) (*stepped, error) {
 		return nil, fmt.Errorf("it is %v: too late for %v", s.now(), q.Until)
 	}
 	if ahead > 0 {
-		time.Sleep(ahead)
+		s.sleep(ahead)
 		s.settle()
 	}
 	if err := s.failure(); err != nil {
@@ -153,7 +192,7 @@ func (s *session) step(q *stepRequest) (*stepped, error) {
 
 // settle waits until all goroutines are blocked at the current time.
 func (s *session) settle() {
-	synctest.Wait()
+	s.wait()
 	s.observed.settle()
 }
 

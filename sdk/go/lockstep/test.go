@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -64,17 +65,20 @@ type Unmet struct {
 func Test(t *testing.T, e Engine, scenarios ...string) {
 	t.Helper()
 	for _, o := range outcomes(t, e, "expectations", scenarios) {
-		t.Run(o.ID, func(t *testing.T) {
-			switch {
-			case o.Verdict == "skipped":
-				t.Skip(o.Why)
-			case o.Verdict == "inconclusive":
-				t.Errorf("%s:%d: no verdict: %s", o.Path, o.Line, o.Why)
-			}
-			for _, unmet := range o.Unmet {
-				t.Errorf("%s:%d: %s", unmet.File, unmet.Line, unmet.What)
-			}
-		})
+		t.Run(o.ID, o.report)
+	}
+}
+
+// report fails a subtest unless the scenario conforms.
+func (o Outcome) report(t *testing.T) {
+	switch {
+	case o.Verdict == "skipped":
+		t.Skip(o.Why)
+	case o.Verdict == "inconclusive":
+		t.Errorf("%s:%d: no verdict: %s", o.Path, o.Line, o.Why)
+	}
+	for _, unmet := range o.Unmet {
+		t.Errorf("%s:%d: %s", unmet.File, unmet.Line, unmet.What)
 	}
 }
 
@@ -87,6 +91,17 @@ func Outcomes(t *testing.T, e Engine, scenarios ...string) []Outcome {
 
 // outcomes runs scenarios with a value of the option --compare.
 func outcomes(t *testing.T, e Engine, compare string, scenarios []string) []Outcome {
+	t.Helper()
+	return results[Outcome](t, e, []string{"run", "--compare", compare}, scenarios)
+}
+
+// results runs a command of kube-lockstep on scenarios, and returns the results in its JSON output. In
+// the process that is the engine, it serves the engine protocol.
+func results[R interface{ isResult() bool }](
+	t *testing.T,
+	e Engine,
+	args, scenarios []string,
+) []R {
 	t.Helper()
 	if os.Getenv(serveVariable) == t.Name() {
 		out := os.Stdout
@@ -101,18 +116,17 @@ func outcomes(t *testing.T, e Engine, compare string, scenarios []string) []Outc
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program,
-		append([]string{"run", "--format", "json", "--program", engine, "--compare", compare, "--"},
-			scenarios...)...)
+	args = append(slices.Clone(args), "--format", "json", "--program", engine, "--")
+	cmd := exec.CommandContext(t.Context(), program, append(args, scenarios...)...)
 	cmd.Env = append(os.Environ(), serveVariable+"="+t.Name())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	outcomes, parseErr := readOutcomes(out)
-	if parseErr != nil || len(outcomes) == 0 {
+	results, parseErr := readResults[R](out)
+	if parseErr != nil || len(results) == 0 {
 		t.Fatalf("%s: %v\n%s", cmd, errors.Join(err, parseErr), stderr.String())
 	}
-	return outcomes
+	return results
 }
 
 // Program returns the path of the program kube-lockstep.
@@ -147,18 +161,21 @@ func engineScript(t *testing.T) (string, error) {
 // quoted quotes a word for a shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// readOutcomes reads the JSON output of a run. The lines without a verdict are not of a scenario.
-func readOutcomes(out []byte) (outcomes []Outcome, err error) {
+// isResult returns false for lines of the output that are not of a scenario.
+func (o Outcome) isResult() bool { return o.Verdict != "" }
+
+// readResults reads the JSON output of a run.
+func readResults[R interface{ isResult() bool }](out []byte) (results []R, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var o Outcome
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+		var r R
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return nil, fmt.Errorf("the output of kube-lockstep: %w", err)
 		}
-		if o.Verdict != "" {
-			outcomes = append(outcomes, o)
+		if r.isResult() {
+			results = append(results, r)
 		}
 	}
-	return outcomes, lines.Err()
+	return results, lines.Err()
 }

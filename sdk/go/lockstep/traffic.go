@@ -16,6 +16,8 @@ type traffic struct {
 	world    *world
 	observed *observed
 	closed   chan struct{}
+	// disturber may be nil.
+	disturber *disturber
 
 	mu               sync.Mutex
 	at               time.Time
@@ -39,6 +41,9 @@ func (t *traffic) before(c *apiserver.Request) error {
 		return apierrors.NewServiceUnavailable("the scenario has ended")
 	default:
 	}
+	if err := t.disturber.before(c); err != nil {
+		return err
+	}
 	return t.world.fault(c)
 }
 
@@ -47,6 +52,7 @@ func (t *traffic) after(c *apiserver.Request) {
 	case <-t.closed:
 	default:
 		t.observed.answered(c)
+		t.disturber.after(c)
 	}
 }
 

@@ -20,6 +20,10 @@ var outside = make(chan struct{})
 // engines are controllers for the tests. Most of them step into a trap.
 var engines = map[string]Engine{
 	"scaler": {Name: "scaler", Start: scaler},
+	"seer":   {Start: seer},
+	"undead": {Start: func(_ context.Context, run *Run) error {
+		return scaler(context.Background(), run)
+	}},
 	"socket": impatient(func(ctx context.Context, _ *Run) error {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

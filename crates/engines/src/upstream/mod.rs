@@ -33,11 +33,12 @@ use self::updater::UpdaterHost;
 use self::wire::{Open, Request, has_changes_during_reconciles, takes_turns};
 use kube_autoscaler_models::rules::{Release, Rules, VpaRelease};
 use kube_autoscaler_models::time::Time;
-use kube_lockstep_scenario::{Scenario, SkipReason};
+use kube_lockstep_scenario::{Diagnostic, Scenario, SkipReason};
+use kube_lockstep_sim::engine::disturbance::{Disturbable, Disturbance};
 use kube_lockstep_sim::engine::updater::VpaUpdater;
 use kube_lockstep_sim::engine::{During, Engine, EngineError, Session, Step, VpaEngines};
 use kube_lockstep_sim::trace::wire::{
-    ALL_METRICS, Answer, Answered, DETAILS, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
+    ALL_METRICS, Answer, Answered, DETAILS, DURING, Feature, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
 };
 use kube_lockstep_sim::trace::{Observation, Scope, Stepped};
 use kube_lockstep_sim::world::Change;
@@ -58,6 +59,12 @@ pub struct Upstream {
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
+    /// The optional features of the protocol that it supports.
+    supports: Vec<Feature>,
+    /// The disturbances of the scenarios; `None` if nobody asked for them.
+    disturbances: Option<Vec<Disturbance>>,
+    /// What could be disturbed in the last scenario.
+    disturbable: Option<Disturbable>,
     /// True if the process has observed all metrics, which slows down its later scenarios.
     has_observed_all_metrics: bool,
 }
@@ -76,6 +83,9 @@ impl Upstream {
             builds: BuildOptions::default(),
             process: None,
             protocol: None,
+            supports: Vec::new(),
+            disturbances: None,
+            disturbable: None,
             has_observed_all_metrics: false,
         }
     }
@@ -121,7 +131,8 @@ impl Upstream {
             None => {
                 let mut process = Process::start(&self.name, &self.program, self.limit)?;
                 let release = (!self.any_release).then_some(self.release);
-                self.protocol = Some(introduce(&mut process, release)?);
+                let hello = introduce(&mut process, release)?;
+                (self.protocol, self.supports) = (Some(hello.protocol), hello.supports);
                 self.has_observed_all_metrics = false;
                 process
             }
@@ -137,13 +148,13 @@ pub fn prepare_recommender(release: VpaRelease, builds: &BuildOptions, progress:
     drop(updater::ensure(release, builds, progress));
 }
 
-/// Reads `hello`, and checks the release if required. Returns the version of the protocol.
-fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, EngineError> {
-    let answer = process.receive()?;
-    let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
+/// Reads `hello`, and checks the release if required.
+fn introduce(process: &mut Process, release: Option<Release>) -> Result<Hello, EngineError> {
+    let Answer::Hello(hello) = process.receive()? else {
         return Err(process.broken("it did not send `hello`"));
     };
-    if !(OLDEST_PROTOCOL..=PROTOCOL).contains(&protocol) {
+    let Hello { protocol, release: theirs, .. } = &hello;
+    if !(OLDEST_PROTOCOL..=PROTOCOL).contains(protocol) {
         let (oldest, newest) = (OLDEST_PROTOCOL, PROTOCOL);
         let why = format!(
             "it uses protocol version {protocol}, this program versions {oldest} to {newest}"
@@ -154,7 +165,7 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, Eng
         Some(release) if !theirs.starts_with(&format!("v{release}.")) => {
             Err(process.broken(&format!("it is release {theirs}, not {release}")))
         }
-        _ => Ok(protocol),
+        _ => Ok(hello),
     }
 }
 
@@ -175,6 +186,23 @@ impl Engine for Upstream {
     fn scope(&self) -> Scope {
         let since = |version| self.protocol.is_none_or(|protocol| protocol >= version);
         Scope { all_metrics: since(ALL_METRICS), details: since(DETAILS), ..Scope::ALL }
+    }
+
+    fn disturb(&mut self, disturbances: &[Disturbance]) -> Result<(), EngineError> {
+        self.process()?;
+        if !self.supports.contains(&Feature::Disturbances) {
+            let problem = Diagnostic::new("it does not support disturbances");
+            let hint = "disturbances require an engine whose `hello` has `supports: \
+                        [\"disturbances\"]`, such as one of the Go SDK";
+            let engine = self.name.clone();
+            return Err(EngineError::Unavailable { engine, problem: problem.hint(hint) });
+        }
+        self.disturbances = Some(disturbances.to_vec());
+        Ok(())
+    }
+
+    fn disturbable(&mut self) -> Option<Disturbable> {
+        self.disturbable.take()
     }
 
     /// The real recommender, and the real updater and admission controller, in processes of their
@@ -215,8 +243,11 @@ impl Engine for Upstream {
         self.process()?;
         let protocol = self.protocol.unwrap_or(PROTOCOL);
         self.has_observed_all_metrics = scenario.observed.all_metrics;
+        self.disturbable = None;
+        let disturbances = self.disturbances.clone();
+        let open = Open::new(scenario, release, protocol).disturbed(disturbances.as_deref());
         let process = self.process()?;
-        process.send(&Request::Open(Open::new(scenario, release, protocol)))?;
+        process.send(&Request::Open(open))?;
         process.write_without_waiting();
         let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
         let log = Log::new(Time::ZERO, scenario.namespace.clone(), hpas, takes_turns(scenario));
@@ -380,7 +411,10 @@ impl Session for UpstreamSession<'_> {
         self.process()?.send(&Request::Close {})?;
         self.await_opened()?;
         match self.answer()? {
-            Answer::Closed {} => Ok(self.log.unfinished()),
+            Answer::Closed { disturbable } => {
+                self.engine.disturbable = disturbable.map(|it| *it);
+                Ok(self.log.unfinished())
+            }
             answer => Err(self.engine.give_up(&format!("it answered {answer:?} to `close`"))),
         }
     }

@@ -14,6 +14,7 @@ use kube_autoscaler_models::rules::{Release, Rules};
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_scenario::resolved::ScalableKind;
 use kube_lockstep_sim::engine::Step;
+use kube_lockstep_sim::engine::disturbance::Disturbance;
 use kube_lockstep_sim::trace::wire::{ALL_METRICS, Answer};
 
 /// The URL of the schema of the newest version.
@@ -51,6 +52,11 @@ pub struct Open<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     all_metrics: bool,
+    /// The disturbances of the scenario. Only sent to engines that support them, and then, `closed`
+    /// must have `disturbable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    disturbances: Option<&'a [Disturbance]>,
 }
 
 /// A line that an engine reads.
@@ -80,7 +86,12 @@ impl<'a> Open<'a> {
             turns: takes_turns(scenario),
             sent_events: scenario.observed.sent_events,
             all_metrics: scenario.observed.all_metrics && protocol >= ALL_METRICS,
+            disturbances: None,
         }
+    }
+
+    pub(crate) fn disturbed(self, disturbances: Option<&'a [Disturbance]>) -> Open<'a> {
+        Open { disturbances, ..self }
     }
 }
 

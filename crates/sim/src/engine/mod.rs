@@ -13,6 +13,7 @@
 //! partly or at an uncertain time. Clusters share the registry, the factories and the executor of
 //! the runner with engines in virtual time; `run/wall_clock` compares what they show.
 
+pub mod disturbance;
 pub mod model;
 pub mod model_recommender;
 pub mod sent_events;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::disturbance::{Disturbable, Disturbance};
 use self::updater::VpaUpdater;
 use crate::trace::{Scope, Stepped};
 use crate::world::Change;
@@ -163,6 +165,24 @@ pub trait Engine<K: ControllerKind = Hpa> {
     /// The reason why this engine can't run a scenario that its release supports, if any. The
     /// scenario is then skipped.
     fn unsupported_reason(&mut self, _scenario: &K::Scenario) -> Option<SkipReason> {
+        None
+    }
+
+    /// Disturbs the scenarios that are opened from now on. Without disturbances, the engine still
+    /// reports what can be disturbed.
+    ///
+    /// # Errors
+    /// If the engine can't run, or can't disturb scenarios.
+    fn disturb(&mut self, _disturbances: &[Disturbance]) -> Result<(), EngineError> {
+        let problem = Diagnostic::new("it can't disturb scenarios");
+        let hint = "use a program whose `hello` supports disturbances, such as an engine of the Go \
+                    SDK";
+        Err(EngineError::Unavailable { engine: self.name().into(), problem: problem.hint(hint) })
+    }
+
+    /// What could be disturbed in the last scenario, after [`Engine::disturb`]. `None`: the
+    /// scenario has not ended.
+    fn disturbable(&mut self) -> Option<Disturbable> {
         None
     }
 

@@ -10,6 +10,7 @@ pub mod during;
 mod explaining_rows;
 pub mod findings;
 pub mod in_order;
+pub mod leave_out;
 pub mod lockstep;
 pub mod merge;
 mod model_run;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::members::KnownMembers;
 use super::{ApiAnswer, ApiOutcome, Stepped};
+use crate::engine::disturbance::Disturbable;
 use kube_autoscaler_models::observation::{
     ControllerAction, Event, Observation, Request, SentEvent,
 };
@@ -62,7 +63,11 @@ pub enum Answer {
     /// The answer to a step.
     Stepped(SteppedJson),
     /// The scenario is closed.
-    Closed {},
+    Closed {
+        /// What could be disturbed. Required if `open` had `disturbances`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        disturbable: Option<Box<Disturbable>>,
+    },
     /// The engine cannot continue.
     Failed {
         /// The reason, for users.
@@ -80,6 +85,20 @@ pub struct Hello {
     pub engine: String,
     /// The release, for example `v1.37.0`.
     pub release: String,
+    /// The optional features that the engine supports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supports: Vec<Feature>,
+}
+
+/// An optional feature of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Feature {
+    /// `disturbances` in `open`, and `disturbable` in `closed`.
+    Disturbances,
+    /// A feature that this program does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The answer to a step.

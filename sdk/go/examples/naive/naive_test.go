@@ -29,6 +29,14 @@ func TestScenarios(t *testing.T) {
 	lockstep.Test(t, engine, "scenarios/*.yaml")
 }
 
+// Whatever the order of the events, which writes fail, and when it crashes: the scenarios conform.
+func TestScenariosWithDisturbances(t *testing.T) {
+	if _, err := lockstep.Program(); err != nil {
+		t.Skip(err)
+	}
+	lockstep.Explore(t, engine, []string{"scenarios/*.yaml"}, lockstep.ExploreOptions{})
+}
+
 const (
 	open = `{"open":{"scenario":"s","namespace":"default","flags":{"sync-period":15000000000},` +
 		`"featureGates":{},"targets":[],"withoutScale":[],"sentEvents":true}}`

@@ -1,0 +1,150 @@
+package lockstep
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// seer reports the replicas that its informer sees, as errors.
+func seer(ctx context.Context, run *Run) error {
+	factory := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(run.Config), 0)
+	see := func(o any) {
+		utilruntime.HandleError(fmt.Errorf("%d replicas", *o.(*appsv1.Deployment).Spec.Replicas))
+	}
+	_, err := factory.Apps().V1().Deployments().Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, o any) { see(o) }})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	<-ctx.Done()
+	factory.Shutdown()
+	return nil
+}
+
+// disturbed opens a scenario with disturbances.
+func disturbed(disturbances string) string {
+	return strings.Replace(open, `"scenario":"s"`,
+		`"scenario":"s","disturbances":[`+disturbances+`]`, 1)
+}
+
+// logOf returns the entries of a kind in an answer: their times, and the value of a field.
+func logOf(t *testing.T, answer map[string]any, kind, field string) (list []string) {
+	t.Helper()
+	stepped, ok := answer["stepped"].(map[string]any)
+	if !ok {
+		t.Fatal(answer)
+	}
+	for _, e := range stepped["log"].([]any) {
+		entry := e.(map[string]any)
+		if body, ok := entry[kind].(map[string]any); ok {
+			text := fmt.Sprintf("%v %v", time.Duration(entry["at"].(float64)), body[field])
+			if body["error"] != nil {
+				text += " refused"
+			}
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func scaleTo(replicas int) string {
+	return fmt.Sprintf(`{"setScale":{"resource":"deployments.apps","name":"web","replicas":%d,`+
+		`"statusReplicas":2,"selector":"app=web"}}`, replicas)
+}
+
+// An event that is held is delivered late, and the later ones of its watch wait for it. The second
+// watch, of the restarted controller, has its own numbers.
+func TestEventsAreHeld(t *testing.T) {
+	steps := []string{step(0, createWeb), step(time.Second, scaleTo(3)),
+		step(time.Second, scaleTo(4)), step(2*time.Second, ""), step(3*time.Second, `"restartController"`),
+		step(4*time.Second, scaleTo(5)), closing}
+	for disturbances, want := range map[string][]string{
+		"": {"0s 2 replicas", "0s 3 replicas", "1s 4 replicas", "2s 4 replicas", "3s 5 replicas"},
+		`{"hold":{"resource":"deployments.apps","watch":1,"event":2,"delay":1500000000}}`: {
+			"0s 2 replicas", "1.5s 3 replicas", "1.5s 4 replicas", "2s 4 replicas", "3s 5 replicas"},
+		`{"hold":{"resource":"deployments.apps","watch":2,"event":1,"delay":2000000}}`: {
+			"0s 2 replicas", "0s 3 replicas", "1s 4 replicas", "2s 4 replicas", "3.002s 5 replicas"},
+		`{"hold":{"resource":"pods","watch":1,"event":1,"delay":2000000}}`: {
+			"0s 2 replicas", "0s 3 replicas", "1s 4 replicas", "2s 4 replicas", "3s 5 replicas"},
+	} {
+		answers, _ := converse(t, "seer", append([]string{disturbed(disturbances)}, steps...)...)
+		var seen []string
+		for _, answer := range answers[2 : len(answers)-1] {
+			seen = append(seen, logOf(t, answer, "error", "message")...)
+		}
+		if !slices.Equal(seen, want) {
+			t.Errorf("%s: %q, not %q", disturbances, seen, want)
+		}
+	}
+}
+
+// The scaler adds a replica at 7.5 s, 22.5 s, and so on.
+func TestWritesFailAndControllersCrash(t *testing.T) {
+	for disturbances, want := range map[string][]string{
+		"": {"7.5s 3", "22.5s 4"},
+		`{"answer":{"write":1,"with":"conflict"}}`:      {"7.5s 3 refused", "22.5s 3"},
+		`{"answer":{"write":1,"with":"unavailable"}}`:   {"7.5s 3 refused", "22.5s 3"},
+		`{"answer":{"write":2,"with":"internalError"}}`: {"7.5s 3", "22.5s 4 refused"},
+		`{"answer":{"write":1,"with":"timeout"}}`:       {"7.5s 3", "22.5s 4"},
+		// A controller that starts acts at once.
+		`{"crash":{"write":1,"when":"before"}}`: {"7.5s 3", "22.5s 4"},
+		`{"crash":{"write":1,"when":"after"}}`:  {"7.5s 3", "7.5s 4", "22.5s 5"},
+		`{"crash":{"write":1,"when":"after"}},{"crash":{"write":2,"when":"before"}}`: {
+			"7.5s 3", "7.5s 4", "22.5s 5"},
+		`{"crash":{"write":3,"when":"after"}}`: {"7.5s 3", "22.5s 4"},
+	} {
+		answers, _ := converse(t, "scaler", disturbed(disturbances), step(0, createWeb),
+			step(30*time.Second, ""), closing, open, closing)
+		if seen := logOf(t, answers[3], "updateScale", "replicas"); !slices.Equal(seen, want) {
+			t.Errorf("%s: %q, not %q", disturbances, seen, want)
+		}
+		if last, _ := json.Marshal(answers[6]); string(last) != `{"closed":{}}` {
+			t.Errorf("the next scenario is not disturbed, but: %s", last)
+		}
+	}
+}
+
+// A controller that does not end with its context still has no effect after its crash.
+func TestACrashedControllerHasNoEffect(t *testing.T) {
+	answers, stderr := converse(t, "undead", disturbed(`{"crash":{"write":1,"when":"before"}}`),
+		step(0, createWeb), step(30*time.Second, ""), closing)
+	// The one that was started after the crash scales.
+	want := []string{"7.5s 3", "22.5s 4"}
+	if seen := logOf(t, answers[3], "updateScale", "replicas"); !slices.Equal(seen, want) {
+		t.Error(seen)
+	}
+	if !strings.Contains(stderr, "did not end with its context") {
+		t.Error(stderr)
+	}
+}
+
+func TestWhatCanBeDisturbedIsReported(t *testing.T) {
+	answers, _ := converse(t, "seer", disturbed(""), step(0, createWeb), step(time.Second, scaleTo(3)),
+		closing)
+	text, _ := json.Marshal(answers[len(answers)-1])
+	if want := `{"closed":{"disturbable":{"watches":[{"controller":"controller","events":[` +
+		`{"at":0,"name":"web","type":"ADDED"},{"at":0,"name":"web","type":"MODIFIED"}],` +
+		`"resource":"deployments.apps"}],"writes":[]}}}`; string(text) != want {
+		t.Error(string(text))
+	}
+	answers, _ = converse(t, "scaler", disturbed(""), step(0, createWeb), step(8*time.Second, ""),
+		closing)
+	text, _ = json.Marshal(answers[len(answers)-1])
+	if want := `{"closed":{"disturbable":{"watches":[],"writes":[{"at":7500000000,` +
+		`"controller":"scaler","name":"web","resource":"deployments.apps","subresource":"scale",` +
+		`"verb":"update"}]}}}`; string(text) != want {
+		t.Error(string(text))
+	}
+}
