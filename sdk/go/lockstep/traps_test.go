@@ -118,6 +118,9 @@ func TestGoroutinesThatNeverEndAreLeftBehind(t *testing.T) {
 			t.Errorf("%s: %s", engine, stderr)
 		}
 	}
+	if _, stderr := converse(t, "scaler", open, closing, open, closing); stderr != "" {
+		t.Error(stderr)
+	}
 }
 
 // Upstream's error handler would sleep for decades.
