@@ -38,7 +38,8 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 		)
 	}
 	run := &Run{
-		Server: apiserver.New(), Namespace: q.Namespace, FeatureGates: q.FeatureGates, flags: q.Flags,
+		Server: apiserver.New(), Scenario: q.Scenario, Namespace: q.Namespace,
+		FeatureGates: q.FeatureGates, flags: q.Flags,
 	}
 	run.Config = run.ConfigFor(e.Name)
 	period := run.Duration("sync-period")
