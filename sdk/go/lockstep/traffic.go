@@ -39,6 +39,7 @@ func (t *traffic) before(c *apiserver.Request) error {
 		return apierrors.NewServiceUnavailable("the scenario has ended")
 	default:
 	}
+	t.world.turns.gate(c)
 	return t.world.fault(c)
 }
 

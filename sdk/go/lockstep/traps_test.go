@@ -20,6 +20,7 @@ var outside = make(chan struct{})
 // engines are controllers for the tests. Most of them step into a trap.
 var engines = map[string]Engine{
 	"scaler": {Name: "scaler", Start: scaler},
+	"queued": {Name: "queued", Start: queued("web", "api")},
 	"socket": impatient(func(ctx context.Context, _ *Run) error {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
