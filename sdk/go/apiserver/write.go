@@ -70,6 +70,12 @@ func (s *Server) write(t *table, c *Request, w write) (*object, error) {
 	key := keyOf(c.Namespace, c.Name)
 	present := t.objects[key]
 	switch {
+	case present == nil && !w.mustBeNew && !w.mayBeNew && c.Subresource == "scale" &&
+		scheme.Scheme.Recognizes(c.Resource.gvk(c.Version)):
+		// As the storage of built-in kinds answers.
+		gr := c.Resource.GroupResource()
+		gr.Resource += "/scale"
+		return nil, apierrors.NewNotFound(gr, c.Name)
 	case present == nil && !w.mustBeNew && !w.mayBeNew:
 		return nil, notFound(t.resource, key)
 	case present != nil && w.mustBeNew:

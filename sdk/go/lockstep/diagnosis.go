@@ -67,7 +67,8 @@ func parseGoroutine(stack string) (goroutine, bool) {
 }
 
 func (g goroutine) isOurs() bool {
-	return strings.HasPrefix(g.state, "synctest.Run") ||
+	// The second one runs the function that synctest.Test is called with.
+	return strings.HasPrefix(g.state, "synctest.Run") || strings.Contains(g.stack, "testing.tRunner(") ||
 		strings.Contains(g.stack, "testing/synctest.Test.func1(")
 }
 

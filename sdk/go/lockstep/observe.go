@@ -18,6 +18,7 @@ type observed struct {
 	epoch      time.Time
 	run        *Run
 	sentEvents bool
+	turns      *turns // or nil
 
 	mu      sync.Mutex
 	entries []entry
@@ -49,28 +50,49 @@ func (o *observed) mute(muted bool) {
 	o.muted = muted
 }
 
+// record records an action. Only requests have a namespace.
 func (o *observed) record(namespace *string, kind string, body any) {
+	present := o.turns.present()
+	o.add(namespace, kind, body, present)
+	if present != nil && namespace != nil {
+		o.turns.recorded(kind)
+	}
+}
+
+func (o *observed) add(namespace *string, kind string, body any, present *turn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.muted {
 		return
 	}
 	now := time.Since(o.epoch)
-	if now > o.last {
-		o.metrics()
+	switch {
+	case present != nil:
+		present.acted = true
+	case o.turns == nil && now > o.last:
+		o.metrics(nil)
 	}
 	o.last, o.acted = now, true
-	o.entries = append(o.entries, entry{now, namespace, kind, body})
+	o.entries = append(o.entries, entry{now, namespace, kind, body, present})
+}
+
+// finish records the end of a reconcile.
+func (o *observed) finish(one *turn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last, o.acted = time.Since(o.epoch), true
+	o.metrics(one)
+	o.entries = append(o.entries, entry{o.last, nil, "reconciled", nil, one})
 }
 
 // metrics records the changes of the controller's own metrics up to the last entry.
-func (o *observed) metrics() {
+func (o *observed) metrics(of *turn) {
 	if o.run.Metrics == nil || !o.acted {
 		return
 	}
 	for _, change := range o.run.Metrics() {
 		o.acted = false
-		o.entries = append(o.entries, entry{o.last, nil, "controllerMetric", change})
+		o.entries = append(o.entries, entry{o.last, nil, "controllerMetric", change, of})
 	}
 }
 
@@ -79,16 +101,21 @@ func (o *observed) metrics() {
 func (o *observed) settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.metrics()
+	if o.turns == nil {
+		o.metrics(nil)
+	}
 	rank := func(e entry) int { return max(0, slices.Index(late, e.kind)) }
 	slices.SortStableFunc(o.entries[o.settled:], func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), rank(a)-rank(b))
 	})
+	if o.turns != nil {
+		o.entries = append(o.entries[:o.settled:o.settled], o.turns.marked(o.entries[o.settled:])...)
+	}
 	o.settled = len(o.entries)
 }
 
 // late are the kinds of entries that follow the other entries of an instant.
-var late = []string{"", "controllerMetric", "event", "sendEvent"}
+var late = []string{"", "controllerMetric", "reconciled", "event", "sendEvent"}
 
 func text(err error) string {
 	if err == nil {

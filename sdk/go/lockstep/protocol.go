@@ -30,8 +30,16 @@ type openRequest struct {
 type kind struct{ Group, Version, Kind, Resource string }
 
 type stepRequest struct {
-	Apply []change      `json:"apply"`
-	Until time.Duration `json:"until"`
+	Apply  []change      `json:"apply"`
+	During []during      `json:"during"`
+	Until  time.Duration `json:"until"`
+}
+
+// during are changes right after a request of the controller.
+type during struct {
+	After  string   `json:"after"`
+	Number int      `json:"number"`
+	Apply  []change `json:"apply"`
 }
 
 // change is a change of the cluster: one of the fields is set.
@@ -159,6 +167,7 @@ type entry struct {
 	namespace *string // of requests
 	kind      string
 	body      any
+	turn      *turn // of the reconcile that it belongs to
 }
 
 // MarshalJSON writes the entry as a member of its kind.

@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ type session struct {
 	run       *Run
 	observed  *observed
 	world     *world
+	turns     *turns // or nil
 	traffic   *traffic
-	disturber *disturber // may be nil
+	disturber *disturber // or nil
+	answers   []any      // to the changes of the step
 	cancel    context.CancelFunc
 	ended     chan error
 }
@@ -32,15 +35,9 @@ type stepped struct {
 // openSession starts the controller half a sync period before t=0, a whole minute, so that its
 // resyncs do not coincide with the changes of the scenario.
 func openSession(e Engine, q *openRequest) (*session, error) {
-	if q.Turns {
-		return nil, errors.New(
-			"several HPAs, slow metrics, or changes during a reconcile: the SDK does " +
-				"not report yet which HPA a request belongs to",
-		)
-	}
 	run := &Run{
-		Server: apiserver.New(), Namespace: q.Namespace, FeatureGates: q.FeatureGates, flags: q.Flags,
-		life: &life{},
+		Server: apiserver.New(), Scenario: q.Scenario, Namespace: q.Namespace,
+		FeatureGates: q.FeatureGates, flags: q.Flags, life: &life{},
 	}
 	run.Config = run.ConfigFor(e.Name)
 	period := run.Duration("sync-period")
@@ -59,6 +56,9 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
 	o := &observed{epoch: epoch, run: run, sentEvents: q.SentEvents}
 	s := &session{engine: e, run: run, observed: o, world: newWorld(run.Server, q, epoch)}
+	if q.Turns {
+		s.takeTurns()
+	}
 	s.traffic = newTraffic(e, s.world, o)
 	if s.disturber = newDisturber(q.Disturbances, o); s.disturber != nil {
 		s.traffic.disturber, run.Server.Delay = s.disturber, s.disturber.delay
@@ -67,13 +67,20 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 	present.Store(o)
 	time.Sleep(time.Until(epoch) - lead)
 	s.start()
-	s.sleep(lead)
-	s.wait()
-	if err := s.failure(); err != nil {
+	err := s.pass(0)
+	if err = cmp.Or(err, s.failure()); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// takeTurns makes the reconciles of the next controller proceed one after another.
+func (s *session) takeTurns() {
+	watchQueues()
+	s.turns = newTurns(s.world, s.observed.finish)
+	s.observed.turns, s.world.turns = s.turns, s.turns
+	presentTurns.Store(s.turns)
 }
 
 func (s *session) start() {
@@ -88,24 +95,15 @@ func (s *session) start() {
 // crash starts a new controller after a crash. The old one may take its time to end: its requests
 // fail.
 func (s *session) crash() {
+	s.turns.end()
 	s.cancel()
 	synctest.Wait()
+	if s.turns != nil {
+		s.takeTurns()
+	}
 	s.run.life = &life{}
 	s.run.Config = s.run.ConfigFor(s.engine.Name)
 	s.start()
-}
-
-// sleep lets time pass.
-func (s *session) sleep(d time.Duration) {
-	over := time.After(d)
-	for {
-		select {
-		case <-over:
-			return
-		case <-s.disturber.signal():
-			s.crash()
-		}
-	}
 }
 
 // wait waits until all goroutines are blocked at the current time.
@@ -119,6 +117,7 @@ func (s *session) wait() {
 
 // stop ends the controller, and waits up to an hour for it.
 func (s *session) stop() error {
+	s.turns.end()
 	s.cancel()
 	select {
 	case <-s.ended:
@@ -155,45 +154,98 @@ func orNil(err error) error {
 // restarts the controller or reaches its caches takes full effect before the next change.
 func (s *session) step(q *stepRequest) (*stepped, error) {
 	s.observed.begin()
-	answers := []any{}
+	s.turns.begin(q.During)
+	s.answers = []any{}
 	for i := range q.Apply {
 		c := &q.Apply[i]
 		if c.restart {
-			if err := s.stop(); err != nil {
+			if err := s.restart(); err != nil {
 				return nil, err
 			}
-			s.settle()
-			s.start()
-			s.settle()
 			continue
 		}
-		answer, err := s.world.apply(c)
-		if err != nil {
+		if err := s.apply(c); err != nil {
 			return nil, err
 		}
-		if answer != nil {
-			answers = append(answers, answer)
+		if err := s.settle(); err != nil {
+			return nil, err
 		}
-		s.settle()
 	}
-	ahead := q.Until - s.now()
-	if ahead < 0 {
+	if q.Until < s.now() {
 		return nil, fmt.Errorf("it is %v: too late for %v", s.now(), q.Until)
 	}
-	if ahead > 0 {
-		s.sleep(ahead)
-		s.settle()
+	if err := s.pass(q.Until); err != nil {
+		return nil, err
 	}
 	if err := s.failure(); err != nil {
 		return nil, err
 	}
-	return &stepped{Now: int64(s.now()), API: answers, Log: s.observed.log()}, nil
+	return &stepped{Now: int64(s.now()), API: s.answers, Log: s.observed.log()}, nil
 }
 
-// settle waits until all goroutines are blocked at the current time.
-func (s *session) settle() {
-	s.wait()
-	s.observed.settle()
+func (s *session) restart() error {
+	if err := s.stop(); err != nil {
+		return err
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if s.turns != nil {
+		s.takeTurns()
+	}
+	s.start()
+	return s.settle()
+}
+
+// apply makes a change.
+func (s *session) apply(c *change) error {
+	answer, err := s.world.apply(c)
+	if answer != nil {
+		s.answers = append(s.answers, answer)
+	}
+	return err
+}
+
+// pass lets time pass. Reconciles that begin meanwhile take turns, and a controller that crashes starts
+// again.
+func (s *session) pass(until time.Duration) error {
+	arrived := time.NewTimer(until - s.now())
+	defer arrived.Stop()
+	for {
+		select {
+		case <-s.disturber.signal():
+			s.crash()
+		case <-s.turns.signal():
+			if err := s.settle(); err != nil {
+				return err
+			}
+		case <-arrived.C:
+			return s.settle()
+		}
+	}
+}
+
+// settle waits until all goroutines are blocked at the current time, and all reconciles have had their
+// turns.
+func (s *session) settle() error {
+	for {
+		s.wait()
+		s.observed.settle()
+		if p := s.turns.paused(); p != nil {
+			for i := range p.apply {
+				if err := s.apply(&p.apply[i]); err != nil {
+					return err
+				}
+			}
+			// The informers receive the changes first.
+			synctest.Wait()
+			close(p.resume)
+			continue
+		}
+		if !s.turns.next() {
+			return s.turns.failed()
+		}
+	}
 }
 
 func (s *session) now() time.Duration { return time.Since(s.observed.epoch) }
@@ -205,4 +257,5 @@ func (s *session) close() {
 		recordError(err.Error())
 	}
 	present.Store(nil)
+	presentTurns.Store(nil)
 }

@@ -41,6 +41,7 @@ func (t *traffic) before(c *apiserver.Request) error {
 		return apierrors.NewServiceUnavailable("the scenario has ended")
 	default:
 	}
+	t.world.turns.gate(c)
 	if err := t.disturber.before(c); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ var engines = map[string]Engine{
 	"undead": {Start: func(_ context.Context, run *Run) error {
 		return scaler(context.Background(), run)
 	}},
+	"queued": {Name: "queued", Start: queued("web", "api")},
 	"socket": impatient(func(ctx context.Context, _ *Run) error {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -121,6 +122,9 @@ func TestGoroutinesThatNeverEndAreLeftBehind(t *testing.T) {
 			!strings.Contains(stderr, "traps_test.go:") {
 			t.Errorf("%s: %s", engine, stderr)
 		}
+	}
+	if _, stderr := converse(t, "scaler", open, closing, open, closing); stderr != "" {
+		t.Error(stderr)
 	}
 }
 

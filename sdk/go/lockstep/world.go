@@ -2,6 +2,7 @@ package lockstep
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,8 @@ type world struct {
 	templates map[string]*podTemplate
 	metrics   *metrics
 	faults    faults
+	turns     *turns   // or nil
+	hpas      []string // the names of all HPAs that were created
 }
 
 func newWorld(s *apiserver.Server, q *openRequest, epoch time.Time) *world {
@@ -78,7 +81,7 @@ func (w *world) time(d time.Duration) string { return w.epoch.Add(d).UTC().Forma
 // fault makes requests wait or fail.
 func (w *world) fault(c *apiserver.Request) error {
 	if isMetrics(c) && w.faults.SlowMetrics > 0 {
-		time.Sleep(w.faults.SlowMetrics)
+		w.turns.sleep(w.faults.SlowMetrics)
 	}
 	switch {
 	case isMetrics(c) && c.Path[1] == resourceMetrics:
@@ -115,6 +118,9 @@ func (w *world) apply(c *change) (answer any, err error) {
 			return nil, err
 		}
 		name := (&unstructured.Unstructured{Object: content}).GetName()
+		if !slices.Contains(w.hpas, name) {
+			w.hpas = append(w.hpas, name)
+		}
 		stored, err := w.server.Create(hpaResource, w.namespace, content)
 		return hpaAnswer(name, stored, err), nil
 	case c.PatchHPA != nil:

@@ -45,7 +45,7 @@ func start(ctx context.Context, run *lockstep.Run) error {
 	period := run.Duration("sync-period")
 	controller := podautoscaler.NewHorizontalController(
 		ctx, client.CoreV1(), scales, client.AutoscalingV2(), mapper, metricsClient,
-		factory.Autoscaling().V2().HorizontalPodAutoscalers(), factory.Core().V1().Pods(),
+		lateInformer{factory.Autoscaling().V2().HorizontalPodAutoscalers()}, factory.Core().V1().Pods(),
 		period, run.Duration("downscale-stabilization"), run.Float("tolerance"),
 		run.Duration("cpu-initialization-period"), run.Duration("initial-readiness-delay"),
 	)
