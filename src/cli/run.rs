@@ -446,9 +446,14 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Parsed, Failure> {
     Ok(scenarios)
 }
 
+/// Parses all scenarios like [`parse_each`], and refuses those that no model predicts.
+pub(super) fn parse_modeled(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
+    parse_each(fixtures)?.into_iter().map(AnyFixture::with_model).collect()
+}
+
 /// Parses all scenarios in their order, and reports the errors of all invalid ones, equal errors
 /// once.
-pub(super) fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
+fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
     let mut scenarios = Vec::with_capacity(fixtures.len());
     let mut unreadable: Vec<String> = Vec::new();
     let mut invalid = Vec::new();

@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::autoscalers::write_content;
 use super::bounds::Bounds;
+use super::entries::Entries;
 use super::event::names;
 use super::expected_metric::ExpectedMetric;
 use super::known_fields::FieldRule;
-use super::known_fields::Requirement::Never;
+use super::known_fields::Requirement::{Never, NoVpa};
 use super::node::{Node, NodeKind};
+use super::object::{ExpectedFields, ObjectRef};
 use super::releases::ReleaseRange;
 use super::text::{As, Duration, Instant, PositiveDuration, Status};
 use super::vpa::VpaExpectation;
@@ -71,6 +73,7 @@ write_content!(AnyExpectation, Hpa, Vpa);
         {"required": ["events"]},
         {"required": ["rescaled"]},
         {"required": ["error"]},
+        {"required": ["object"]},
     ],
 ))]
 pub struct Expectation {
@@ -119,6 +122,18 @@ pub struct Expectation {
     /// ticks earlier or later. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tolerance_ticks: u32,
+    /// The object that `exists` and `fields` are about: its state at that time, or between two
+    /// times. States that last for no time do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+    /// With `object`: true if it exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exists: Option<bool>,
+    /// With `object`: the values of its fields, by their JSON paths (RFC 9535), for example
+    /// `spec.replicas: 3` or `status.conditions[?(@.type=='Ready')].status: "True"`. If a path
+    /// selects several values, each of them must be as expected.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub fields: ExpectedFields,
     /// The target's replicas after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<Bounds<i32>>,
@@ -150,6 +165,7 @@ pub struct Expectation {
 
 impl Expectation {
     pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(NoVpa, &["object", "exists", "fields"]),
         FieldRule::new(Never, &["tolerance"]).hint("did you mean `toleranceTicks`?"),
         FieldRule::new(Never, &["utilization", "averageUtilization"])
             .hint("did you mean `metrics: [{name: cpu, utilization: 80}]`?"),

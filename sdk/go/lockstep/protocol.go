@@ -23,6 +23,7 @@ type openRequest struct {
 	WithoutScale []kind                     `json:"withoutScale"`
 	Turns        bool                       `json:"turns"`
 	SentEvents   bool                       `json:"sentEvents"`
+	Objects      []json.RawMessage          `json:"objects"`
 }
 
 // kind is a kind of scaled objects.
@@ -49,6 +50,9 @@ type change struct {
 	ExternalMetric *seriesMetric   `json:"externalMetric"`
 	Faults         *faults         `json:"faults"`
 	InNamespace    *inNamespace    `json:"inNamespace"`
+	ApplyObject    json.RawMessage `json:"applyObject"`
+	PatchObject    *objectEdit     `json:"patchObject"`
+	DeleteObject   *objectRef      `json:"deleteObject"`
 	restart        bool
 }
 

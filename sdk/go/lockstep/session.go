@@ -55,11 +55,14 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 		lead += period
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
-	o := &observed{epoch: epoch, run: run, sentEvents: q.SentEvents}
-	s := &session{engine: e, run: run, observed: o, world: newWorld(run.Server, q, epoch)}
+	o := &observed{epoch: epoch, run: run, sentEvents: q.SentEvents, objects: q.Objects != nil}
+	s := &session{engine: e, run: run, observed: o, world: newWorld(run.Server, q, o)}
 	s.traffic = newTraffic(e, s.world, o)
 	run.Server.Before, run.Server.After = s.traffic.before, s.traffic.after
 	present.Store(o)
+	if err := s.world.create(q.Objects); err != nil {
+		return nil, err
+	}
 	time.Sleep(time.Until(epoch) - lead)
 	s.start()
 	time.Sleep(lead)

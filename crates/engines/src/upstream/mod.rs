@@ -36,7 +36,7 @@ use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::{Scenario, SkipReason};
 use kube_lockstep_sim::engine::{During, Engine, EngineError, Session, Step, UpdaterEngine, Vpa};
 use kube_lockstep_sim::trace::wire::{
-    ALL_METRICS, Answer, Answered, DETAILS, DURING, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
+    ALL_METRICS, Answer, Answered, DETAILS, DURING, Feature, Hello, Log, OLDEST_PROTOCOL, PROTOCOL,
 };
 use kube_lockstep_sim::trace::{Observation, Scope, Stepped};
 use kube_lockstep_sim::world::Change;
@@ -57,6 +57,8 @@ pub struct Upstream {
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
+    /// The optional parts of the protocol that the program supports.
+    supports: Vec<Feature>,
     /// True if the process has observed all metrics, which slows down its later scenarios.
     has_observed_all_metrics: bool,
 }
@@ -75,6 +77,7 @@ impl Upstream {
             builds: BuildOptions::default(),
             process: None,
             protocol: None,
+            supports: Vec::new(),
             has_observed_all_metrics: false,
         }
     }
@@ -120,7 +123,8 @@ impl Upstream {
             None => {
                 let mut process = Process::start(&self.name, &self.program, self.limit)?;
                 let release = (!self.any_release).then_some(self.release);
-                self.protocol = Some(introduce(&mut process, release)?);
+                let Hello { protocol, supports, .. } = introduce(&mut process, release)?;
+                (self.protocol, self.supports) = (Some(protocol), supports);
                 self.has_observed_all_metrics = false;
                 process
             }
@@ -136,12 +140,13 @@ pub fn prepare_recommender(release: VpaRelease, builds: &BuildOptions, progress:
     drop(updater::ensure(release, builds, progress));
 }
 
-/// Reads `hello`, and checks the release if required. Returns the version of the protocol.
-fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, EngineError> {
+/// Reads `hello`, and checks the release if required.
+fn introduce(process: &mut Process, release: Option<Release>) -> Result<Hello, EngineError> {
     let answer = process.receive()?;
-    let Answer::Hello(Hello { protocol, release: theirs, .. }) = answer else {
+    let Answer::Hello(hello) = answer else {
         return Err(process.broken("it did not send `hello`"));
     };
+    let (protocol, theirs) = (hello.protocol, &hello.release);
     if !(OLDEST_PROTOCOL..=PROTOCOL).contains(&protocol) {
         let (oldest, newest) = (OLDEST_PROTOCOL, PROTOCOL);
         let why = format!(
@@ -153,7 +158,7 @@ fn introduce(process: &mut Process, release: Option<Release>) -> Result<u32, Eng
         Some(release) if !theirs.starts_with(&format!("v{release}.")) => {
             Err(process.broken(&format!("it is release {theirs}, not {release}")))
         }
-        _ => Ok(protocol),
+        _ => Ok(hello),
     }
 }
 
@@ -197,6 +202,9 @@ impl Engine for Upstream {
     fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<SkipReason> {
         // `open` reports a program that can't run.
         self.process().ok()?;
+        if scenario.has_objects() && !self.supports.contains(&Feature::Objects) {
+            return Some("the engine does not support `objects`".into());
+        }
         if !has_changes_during_reconciles(scenario) {
             return None;
         }
@@ -225,7 +233,7 @@ impl Engine for Upstream {
         let log = Log::new(Time::ZERO, scenario.namespace.clone(), hpas, takes_turns(scenario));
         Ok(Box::new(UpstreamSession {
             now: Time::ZERO,
-            log: log.for_protocol(protocol),
+            log: log.for_protocol(protocol).by_instant(scenario.has_objects()),
             opened: false,
             sent: VecDeque::new(),
             older: Older::for_release(release),
@@ -273,27 +281,28 @@ struct SentStep {
 
 impl SentStep {
     fn new(step: &Step) -> SentStep {
-        let requests = step.apply.iter().filter(|change| change.is_hpa_request()).count();
+        let requests = step.apply.iter().filter(|change| change.is_request()).count();
         let during = step.during.iter().map(|During { after, number, apply }| {
-            let answers = apply.iter().filter(|change| change.is_hpa_request()).count();
+            let answers = apply.iter().filter(|change| change.is_request()).count();
             Answered { after: *after, number: *number, answers, at: None }
         });
         SentStep { until: step.until, requests, during: during.collect() }
     }
 
-    /// Checks an answer. `during`: the number of answers to changes in the middle of reconciles.
+    /// Checks an answer to a step, which has this number of answers to changes. `during`: the
+    /// number of answers to changes in the middle of reconciles.
     ///
     /// # Errors
     /// How the answer breaks the protocol.
-    fn check(&self, answer: &Stepped, during: usize) -> Result<(), String> {
+    fn check(&self, answer: &Stepped, answers: usize, during: usize) -> Result<(), String> {
         let (until, requests) = (self.until, self.requests + during);
         if answer.now != until {
             return Err(format!("it ended a step at {}, not at {until}", answer.now));
         }
-        if answer.api.len() != requests {
+        if answers != requests {
             return Err(format!(
-                "it returned {} `api` answers to a step with {requests} changes to HPAs",
-                answer.api.len()
+                "it returned {answers} `api` answers to a step with {requests} changes to HPAs or \
+                 other objects"
             ));
         }
         Ok(())
@@ -363,8 +372,9 @@ impl Session for UpstreamSession<'_> {
                 let sent = self.sent.pop_front();
                 let during = sent.iter().flat_map(|sent| sent.during.iter().copied()).collect();
                 let stepped = self.log.stepped(answer, self.now, during).and_then(|stepped| {
-                    let during = self.log.answers_during();
-                    sent.map_or(Ok(()), |sent| sent.check(&stepped, during)).map(|()| stepped)
+                    let (answers, during) = (self.log.answers(), self.log.answers_during());
+                    let checked = sent.map(|sent| sent.check(&stepped, answers, during));
+                    checked.unwrap_or(Ok(())).map(|()| stepped)
                 });
                 let stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
                 self.now = stepped.now;

@@ -51,6 +51,12 @@ pub struct Open<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     all_metrics: bool,
+    /// The manifests of objects of any kind that exist before the controller starts. If it is
+    /// present, `log` has to contain all changes of objects (`write`). Only sent to engines that
+    /// support it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<serde_json::Map<String, Value>>>")]
+    objects: Option<&'a [Value]>,
 }
 
 /// A line that an engine reads.
@@ -80,6 +86,7 @@ impl<'a> Open<'a> {
             turns: takes_turns(scenario),
             sent_events: scenario.observed.sent_events,
             all_metrics: scenario.observed.all_metrics && protocol >= ALL_METRICS,
+            objects: scenario.objects.as_deref(),
         }
     }
 }

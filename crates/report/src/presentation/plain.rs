@@ -99,6 +99,18 @@ pub(super) fn action(action: &Action) -> String {
         Action::DeleteHpa(_) => "the HPA is deleted".to_owned(),
         Action::CreateHpa(_) => "the HPA is created again".to_owned(),
         Action::RestartController(_) => "the controller restarts".to_owned(),
+        Action::ApplyObject(manifest) => {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            format!(
+                "{} {} is applied",
+                text(&manifest["kind"]),
+                text(&manifest["metadata"]["name"])
+            )
+        }
+        Action::EditObject(edit) => {
+            format!("{} is edited: {}", edit.object(), fields(&edit.patch).join(", "))
+        }
+        Action::DeleteObject(object) => format!("{object} is deleted"),
         Action::OomKill(it) => {
             format!("OOM kill of {}", container_in(it.container.as_ref(), &it.pods))
         }

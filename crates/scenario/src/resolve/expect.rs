@@ -1,6 +1,7 @@
 //! Resolution of the expectations.
 
 use super::cursor::{At, Problems};
+use super::expect_object::{self, Subjects};
 use super::hpa::Hpas;
 use super::served::Asked;
 use super::values::{LATER_END, not_after_end};
@@ -51,6 +52,11 @@ pub(super) fn resolve(
     problems: &mut Problems,
 ) -> Vec<Expectation> {
     let mut expectations = Vec::new();
+    let subjects = Subjects {
+        has_objects: file.objects.is_some(),
+        has_hpa: !hpas.is_empty(),
+        has_target: !hpas.is_empty() || file.workload.target.is_some(),
+    };
     for (index, expectation) in file.expect.iter().enumerate() {
         let AnyExpectation::Hpa(expectation) = expectation else { continue };
         let (mut expectation, at) = ((**expectation).clone(), at.index(index));
@@ -65,7 +71,9 @@ pub(super) fn resolve(
             problems.hint(at.key(alone), what, hint);
         }
         check_when(&mut expectation, at, file.until, most_ticks, problems);
-        check_values(&expectation, at, problems);
+        if !expect_object::check(&expectation, subjects, at, problems) {
+            check_values(&expectation, at, problems);
+        }
         let is_edit = |event: &TimelineEvent| matches!(event.action, Action::EditHpa(_));
         if !file.timeline.iter().any(is_edit) {
             let known = hpas.asked_of(expectation.hpa.as_deref());

@@ -4,10 +4,12 @@
 mod controller;
 mod cursor;
 mod expect;
+mod expect_object;
 mod hpa;
 mod lenient;
 mod metadata;
 pub mod metrics;
+mod objects;
 mod other_namespaces;
 mod other_pods;
 mod reach;
@@ -130,12 +132,14 @@ struct Input<'f> {
 /// Resolves the part of the HPAs. After problems, the result is absent or incomplete.
 fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let Input { path, file, at, read, .. } = input;
-    require_workload(at, problems);
     let releases = file.releases.kubernetes();
     let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
-    let target = hpas.as_ref().and_then(Hpas::target);
-    let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
+    let objects = objects::resolve(file, at, read, problems);
+    let given = objects.as_deref().unwrap_or_default();
+    let described = objects::workload(file, hpas.as_ref(), given, at, problems);
+    let (target, described) = (described.target.as_ref(), &described.workload);
+    let workload = workload::resolve(described, at.key("workload"), target, problems);
     let others = target::others(file, at.key("otherTargets"), target, problems);
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
@@ -150,6 +154,8 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let unit_notes = units::check(&metrics, workload.as_ref(), known, at, problems);
     let context = ResolveContext {
         file,
+        read,
+        has_objects: objects.is_some(),
         hpas: known,
         workload: workload.as_ref(),
         others: &others,
@@ -165,6 +171,8 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         notes.extend(plain(unserved));
     }
     let hpas = hpas?;
+    let fields = ["hpa", "hpas", "objects"].into_iter();
+    let line = fields.filter(|name| at.key(name).node().is_some()).next().unwrap_or_default();
     Some(Scenario {
         id: path.to_owned(),
         path: path.to_owned(),
@@ -176,6 +184,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         explicit_flags: controller::given(file),
         gate_overrides,
         namespace: hpas.namespace(),
+        objects,
         notes,
         manifest_notes: Vec::new(),
         is_of_manifests: false,
@@ -193,7 +202,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         expect,
         search,
         hash: String::new(),
-        line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
+        line: at.key_position(line).line,
     })
 }
 
@@ -211,6 +220,8 @@ fn expectations(
     problems: &mut Problems,
 ) -> Vec<Expectation> {
     let ticks = most_ticks(file, sync_period, at, problems);
+    // Other controllers than an HPA's act at any time.
+    let ticks = ticks.filter(|_| at.key("objects").node().is_none());
     expect::resolve(file, hpas, at.key("expect"), ticks, problems)
 }
 
@@ -262,14 +273,6 @@ fn check_kind(root: &Node) -> Result<(), Diagnostic> {
         }
     }
     Ok(())
-}
-
-/// Adds a problem if the workload or its replicas are missing.
-fn require_workload(at: At<'_>, problems: &mut Problems) {
-    require("workload", at, problems);
-    if at.key("workload").is_map() {
-        require("replicas", at.key("workload"), problems);
-    }
 }
 
 /// Adds a problem if a field is missing that only some scenarios require.

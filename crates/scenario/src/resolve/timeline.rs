@@ -7,7 +7,7 @@ use super::hpa::{Hpas, quantities};
 use super::reach::{Reach, check_reach};
 use super::values::{check_replicas, not_after_end, resource};
 use super::workload::known_container;
-use super::{metadata, rolling_update};
+use super::{Reader, metadata, objects, rolling_update};
 use crate::action::usual_reason;
 use crate::autoscalers::Autoscalers;
 use crate::decode::{Nulls, decode};
@@ -25,6 +25,9 @@ use kube_autoscaler_models::time::{Span, Time};
 #[derive(Clone, Copy)]
 pub(super) struct ResolveContext<'s> {
     pub file: &'s ScenarioFile,
+    pub read: Reader<'s>,
+    /// True if the scenario has `objects`.
+    pub has_objects: bool,
     pub hpas: &'s Hpas,
     pub workload: Option<&'s Workload>,
     pub others: &'s [OtherTarget],
@@ -70,6 +73,7 @@ pub(super) fn resolve_each(
         check_hpa(context, &mut event, at, problems);
         check_target(context, &mut event, at, problems);
         let name = event.action.name();
+        check_objects(context, &event, at.key_position(&name), problems);
         check_action(context, &mut event, at.key(&name), problems);
         events.push(event);
     }
@@ -304,7 +308,36 @@ fn check_action(
         }
         Action::Scale(replicas) => check_replicas(*replicas, at, problems),
         Action::EditHpa(_) => check_edit(at, problems),
+        Action::ApplyObject(manifest) => {
+            *manifest = objects::resolve_one(at, context.read, problems).unwrap_or_default();
+        }
+        Action::EditObject(edit) => objects::check_ref(&edit.object(), at, problems),
+        Action::DeleteObject(object) => objects::check_ref(object, at, problems),
         _ => {}
+    }
+}
+
+/// Checks that the scenario has the object of an action, in scenarios with and without `objects`.
+fn check_objects(
+    context: &ResolveContext<'_>,
+    event: &TimelineEvent,
+    position: At<'_>,
+    problems: &mut Problems,
+) {
+    let (file, name, has_objects) = (context.file, event.action.name(), context.has_objects);
+    let missing = match event.action.scope() {
+        ActionScope::Object if !has_objects => "`objects`, which may be an empty list",
+        ActionScope::Hpa if context.hpas.is_empty() => "an HPA",
+        ActionScope::Pods | ActionScope::Samples | ActionScope::Target
+            if context.hpas.is_empty() && file.workload.target.is_none() =>
+        {
+            "a workload"
+        }
+        _ => return,
+    };
+    if has_objects || event.action.scope() == ActionScope::Object {
+        let hint = "add it, or remove the event";
+        problems.hint(position, format!("`{name}` requires {missing}"), hint);
     }
 }
 
