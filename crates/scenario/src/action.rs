@@ -100,9 +100,6 @@ const HPA_ACTIONS: &[&str] = &[
     "deleteHpa",
     "createHpa",
     "restartController",
-    "applyObject",
-    "editObject",
-    "deleteObject",
 ];
 
 /// The actions that only a scenario with a VPA can have.
@@ -409,7 +406,7 @@ impl Action {
     }
 
     /// Returns true if the controller reacts to the action immediately, because it changes an HPA,
-    /// an object of any kind, or the controller. Other actions have an effect at the next reconcile.
+    /// an object of any kind, or the controller. Others have an effect at the next reconcile.
     #[must_use]
     pub fn is_api_event(&self) -> bool {
         matches!(self.scope(), ActionScope::Hpa | ActionScope::Controller | ActionScope::Object)

@@ -76,9 +76,7 @@ impl fmt::Display for ObjectRef {
 /// An edit of an object by a JSON merge patch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[serde(
-    expecting = "an edit, for example {apiVersion: apps/v1, kind: Deployment, name: web, patch: {…}}"
-)]
+#[serde(expecting = "an edit, for example {apiVersion: v1, kind: Node, name: a, patch: {…}}")]
 pub struct ObjectEdit {
     /// The API version, for example `apps/v1`.
     #[schemars(length(min = 1))]

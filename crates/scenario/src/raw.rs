@@ -167,8 +167,6 @@ impl ScenarioFile {
         ),
         FieldRule::new(AnHpa, &["search"])
             .hint("remove the field: a search requires an HPA, and does not support VPAs"),
-        FieldRule::new(AnHpa, &["objects"])
-            .hint("remove the field: the recommender of a VPA runs without other controllers"),
         FieldRule::new(NoVpa, &["search", "objects"]),
     ];
     pub(crate) const PLACES: &'static [CorrectPlace] = &[CorrectPlace {
@@ -379,7 +377,6 @@ impl Workload {
         FieldRule::new(AnHpa, &["quota", "resources", "overhead", "selector", "age", "startup"]),
         FieldRule::new(AnHpa, &["plural", "statusReplicas", "pods", "termination"]),
         FieldRule::new(AnHpa, &["readyWhileTerminating"]),
-        FieldRule::new(AnHpa, &["target"]),
         FieldRule::new(NoVpa, &["target"]),
         FieldRule::new(AVpa, &["podLabels", "owned"]),
         FieldRule::new(NoHpa, &["podLabels", "owned"]),

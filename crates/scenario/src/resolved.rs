@@ -15,7 +15,8 @@ pub use super::autoscaler::Autoscaler;
 pub use super::bounds::Bounds;
 pub use super::entries::Entries;
 pub use super::expectation::{
-    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, Since, When,
+    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, Rests, Since,
+    When,
 };
 pub use super::expected_metric::ExpectedMetric;
 pub use super::kinds::{BUILT_IN, ScalableKind, Target};

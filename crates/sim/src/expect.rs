@@ -9,6 +9,7 @@
 
 mod amount;
 mod object;
+mod properties;
 pub mod recommender;
 mod reconciled;
 mod replicas;
@@ -47,7 +48,7 @@ pub fn evaluate(
         return Vec::new();
     }
     let all = fold(observations, targets.clone(), external_scales);
-    let on_reconciles = |it: &&Expectation| it.object.is_none();
+    let on_reconciles = |it: &&Expectation| it.object.is_none() && !it.is_on_writes();
     let unmet = |(index, expectation): (usize, &Expectation)| {
         let when = expectation.when(targets.until);
         let miss = match &expectation.hpa {

@@ -17,10 +17,10 @@ use kube_autoscaler_models::time::{Span, Time};
 /// The conditions that the HPA controller sets.
 const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"];
 /// The fields for the time of an expectation.
-const WHENS: [&str; 8] =
-    ["tick", "at", "always", "never", "within", "atMost", "series", "sequence"];
+const WHENS: [&str; 9] =
+    ["tick", "at", "always", "never", "within", "atMost", "series", "sequence", "rests"];
 /// The fields for the times of an expectation that contain the expected values.
-const ALONE: [&str; 3] = ["atMost", "series", "sequence"];
+const ALONE: [&str; 4] = ["atMost", "series", "sequence", "rests"];
 /// The hint for ticks of 0.
 const FROM_1: &str = "ticks are counted from 1";
 /// The fields for expected values.
@@ -65,6 +65,7 @@ pub(super) fn resolve(
             hpas.named(name, at.key("hpa"), problems);
         } else if let [alone, ..] = at.given(&ALONE).as_slice()
             && hpas.scale_different_targets()
+            && !expectation.is_on_writes()
         {
             let hint = format!("add `hpa: NAME`, one of {}", hpas.names());
             let what = "the HPA is ambiguous: the HPAs scale different targets";
@@ -103,7 +104,8 @@ fn check_when(
         let what = "`toleranceTicks` requires `tick`, `at` or `series`";
         problems.plain(at.key_position("toleranceTicks"), what);
     }
-    if expectation.since != Since::Start && ["tick", "sequence", "atMost"].contains(&name) {
+    if expectation.since != Since::Start && ["tick", "sequence", "atMost", "rests"].contains(&name)
+    {
         let what = format!("`since` does not apply to `{name}`");
         problems.hint(at.key_position("since"), what, "remove `since`");
     }
@@ -225,8 +227,9 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
             problems.hint(at.key_position(first), what, "write a separate expectation");
         }
         let bound = expectation.at_most.as_ref();
-        if bound.is_some_and(|it| it.direction_changes.is_some() == it.rescales.is_some()) {
-            let what = "expected exactly one of directionChanges and rescales";
+        if bound.is_some_and(|it| it.limits().into_iter().flatten().count() != 1) {
+            let what = "expected exactly one of directionChanges, rescales, writes, \
+                        writesWithoutChange and writersPerField";
             problems.plain(at.key("atMost"), what);
         }
         return;

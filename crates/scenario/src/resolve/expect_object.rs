@@ -8,11 +8,12 @@ use crate::resolved::Expectation;
 /// The values that an expectation on an object can have.
 const VALUES: [&str; 2] = ["exists", "fields"];
 /// The fields that an expectation on an object can't have.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "hpa",
     "atMost",
     "series",
     "sequence",
+    "rests",
     "toleranceTicks",
     "replicas",
     "desiredReplicas",
@@ -51,7 +52,11 @@ pub(super) fn check(
             problems.hint(at.key_position(first), format!("`{first}` requires `object`"), hint);
             return true;
         }
-        check_subjects(subjects, at, problems);
+        if expectation.is_on_writes() {
+            check_writes(expectation, subjects, at, problems);
+        } else {
+            check_subjects(subjects, at, problems);
+        }
         return false;
     };
     if !subjects.has_objects {
@@ -90,6 +95,30 @@ pub(super) fn check(
         }
     }
     true
+}
+
+/// Checks a limit on the writes of the whole run.
+fn check_writes(
+    expectation: &Expectation,
+    subjects: Subjects,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let name = if expectation.rests.is_some() { "rests" } else { "atMost" };
+    if !subjects.has_objects {
+        let hint = "add `objects`, which may be an empty list, or remove the expectation";
+        let what = "the writes of objects are only observed in scenarios with `objects`";
+        problems.hint(at.key_position(name), what, hint);
+    }
+    if expectation.hpa.is_some() {
+        let what = format!("`hpa` can't be combined with `{name}` of writes");
+        problems.hint(at.key_position("hpa"), what, "remove `hpa`");
+    }
+    let per_field = expectation.at_most.as_ref().filter(|it| it.writers_per_field.is_some());
+    if per_field.is_some_and(|it| it.in_.is_some()) {
+        let what = "`in` does not apply to `writersPerField`";
+        problems.hint(at.key("atMost").key_position("in"), what, "remove `in`");
+    }
 }
 
 /// Checks that the scenario has what the values are about. A file without `objects` has an HPA.

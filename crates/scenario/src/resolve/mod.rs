@@ -135,11 +135,9 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let releases = file.releases.kubernetes();
     let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
-    let objects = objects::resolve(file, at, read, problems);
-    let given = objects.as_deref().unwrap_or_default();
-    let described = objects::workload(file, hpas.as_ref(), given, at, problems);
-    let (target, described) = (described.target.as_ref(), &described.workload);
-    let workload = workload::resolve(described, at.key("workload"), target, problems);
+    let objects = objects::resolve(file, hpas.as_ref(), at, read, problems);
+    let target = objects.target.as_ref();
+    let workload = workload::resolve(&objects.workload, at.key("workload"), target, problems);
     let others = target::others(file, at.key("otherTargets"), target, problems);
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
@@ -155,7 +153,6 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let context = ResolveContext {
         file,
         read,
-        has_objects: objects.is_some(),
         hpas: known,
         workload: workload.as_ref(),
         others: &others,
@@ -171,8 +168,6 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         notes.extend(plain(unserved));
     }
     let hpas = hpas?;
-    let fields = ["hpa", "hpas", "objects"].into_iter();
-    let line = fields.filter(|name| at.key(name).node().is_some()).next().unwrap_or_default();
     Some(Scenario {
         id: path.to_owned(),
         path: path.to_owned(),
@@ -184,7 +179,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         explicit_flags: controller::given(file),
         gate_overrides,
         namespace: hpas.namespace(),
-        objects,
+        objects: objects.manifests,
         notes,
         manifest_notes: Vec::new(),
         is_of_manifests: false,
@@ -202,8 +197,14 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         expect,
         search,
         hash: String::new(),
-        line: at.key_position(line).line,
+        line: line(at),
     })
+}
+
+/// The line for messages about the whole scenario.
+fn line(at: At<'_>) -> usize {
+    let given = at.given(&["hpa", "hpas", "objects"]);
+    at.key_position(given.first().copied().unwrap_or_default()).line
 }
 
 /// Notes that are not about one signal.

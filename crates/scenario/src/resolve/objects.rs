@@ -19,34 +19,46 @@ use crate::yaml;
 /// The kind whose objects are created first: the kinds of the others depend on them.
 const DEFINITION: &str = "CustomResourceDefinition";
 
-/// Resolves `objects`, if the file has it. Definitions of custom resources come first, otherwise in
-/// the file's order.
+/// The objects of a scenario, and the workload as the file and the objects describe it.
+pub(super) struct Objects {
+    /// The manifests: definitions of custom resources first, otherwise in the file's order. `None`:
+    /// the file has no `objects`.
+    pub manifests: Option<Vec<Value>>,
+    pub workload: Workload,
+    /// The target of the workload. `None`: it is not valid.
+    pub target: Option<Target>,
+}
+
+/// Resolves `objects`, and the target of the workload.
 pub(super) fn resolve(
     file: &ScenarioFile,
+    hpas: Option<&Hpas>,
     at: At<'_>,
     read: Reader<'_>,
     problems: &mut Problems,
-) -> Option<Vec<Value>> {
-    let (given, at) = (file.objects.as_ref()?, at.key("objects"));
-    let mut objects = Vec::new();
-    for index in 0..given.len() {
-        objects.extend(manifests(at.index(index), read, problems));
-    }
-    objects.sort_by_key(|object| object["kind"] != DEFINITION);
-    Some(objects)
+) -> Objects {
+    let all = at.key("objects");
+    let manifests = file.objects.as_ref().map(|given| {
+        let found = (0..given.len()).flat_map(|index| manifests(all.index(index), read, problems));
+        let mut found: Vec<Value> = found.collect();
+        found.sort_by_key(|object| object["kind"] != DEFINITION);
+        found
+    });
+    let Described { workload, target } =
+        workload(file, hpas, manifests.as_deref().unwrap_or_default(), at, problems);
+    Objects { manifests, workload, target }
 }
 
 /// The workload as the file and its objects describe it.
-pub(super) struct Described {
-    pub workload: Workload,
-    /// Its target. `None`: it is not valid.
-    pub target: Option<Target>,
+struct Described {
+    workload: Workload,
+    target: Option<Target>,
 }
 
 /// The workload and its target: that of the first HPA, or the one that the workload names. Without
 /// an HPA, the object of the target gives the replicas and the labels that the workload does not
 /// have.
-pub(super) fn workload(
+fn workload(
     file: &ScenarioFile,
     hpas: Option<&Hpas>,
     objects: &[Value],

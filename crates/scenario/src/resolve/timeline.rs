@@ -26,8 +26,6 @@ use kube_autoscaler_models::time::{Span, Time};
 pub(super) struct ResolveContext<'s> {
     pub file: &'s ScenarioFile,
     pub read: Reader<'s>,
-    /// True if the scenario has `objects`.
-    pub has_objects: bool,
     pub hpas: &'s Hpas,
     pub workload: Option<&'s Workload>,
     pub others: &'s [OtherTarget],
@@ -73,7 +71,7 @@ pub(super) fn resolve_each(
         check_hpa(context, &mut event, at, problems);
         check_target(context, &mut event, at, problems);
         let name = event.action.name();
-        check_objects(context, &event, at.key_position(&name), problems);
+        check_objects(context, &event, at, problems);
         check_action(context, &mut event, at.key(&name), problems);
         events.push(event);
     }
@@ -321,24 +319,36 @@ fn check_action(
 fn check_objects(
     context: &ResolveContext<'_>,
     event: &TimelineEvent,
-    position: At<'_>,
+    at: At<'_>,
     problems: &mut Problems,
 ) {
-    let (file, name, has_objects) = (context.file, event.action.name(), context.has_objects);
+    let ResolveContext { hpas, file, .. } = *context;
+    let has_objects = file.objects.is_some();
+    let has_target = !hpas.is_empty() || file.workload.target.is_some();
+    let name = event.action.name();
     let missing = match event.action.scope() {
         ActionScope::Object if !has_objects => "`objects`, which may be an empty list",
-        ActionScope::Hpa if context.hpas.is_empty() => "an HPA",
-        ActionScope::Pods | ActionScope::Samples | ActionScope::Target
-            if context.hpas.is_empty() && file.workload.target.is_none() =>
-        {
+        // Without `objects`, the missing HPA is already reported.
+        _ if !has_objects => return,
+        ActionScope::Hpa if hpas.is_empty() => "an HPA",
+        ActionScope::Pods | ActionScope::Samples | ActionScope::Target if !has_target => {
             "a workload"
         }
-        _ => return,
+        _ if matches!(event.action, Action::CacheLag(_) | Action::UpdateStatusError(_))
+            && hpas.is_empty() =>
+        {
+            "an HPA"
+        }
+        _ => {
+            if event.during.is_some() && hpas.is_empty() {
+                let position = at.key_position("during");
+                problems.hint(position, "`during` requires an HPA", "remove `during`");
+            }
+            return;
+        }
     };
-    if has_objects || event.action.scope() == ActionScope::Object {
-        let hint = "add it, or remove the event";
-        problems.hint(position, format!("`{name}` requires {missing}"), hint);
-    }
+    let hint = "add it, or remove the event";
+    problems.hint(at.key_position(&name), format!("`{name}` requires {missing}"), hint);
 }
 
 /// The names of the metrics of a file, by API.

@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use serde_json::Value;
 
+use super::properties;
 use super::unmet::{Miss, Unmet, UnmetTick, UnmetValue};
 use super::values::Wrong;
 use super::when::{self, ExpectedTick};
@@ -19,7 +20,7 @@ use kube_lockstep_scenario::resolved::{Expectation, ExpectedValue, Since, When};
 /// The longest value in a message.
 const LONGEST: usize = 300;
 
-/// Evaluates the expectations of a release on objects, over all their states in a run.
+/// Evaluates the expectations of a release on objects and on their writes, over a whole run.
 #[must_use]
 pub fn of_objects(
     expect: &[Expectation],
@@ -29,13 +30,17 @@ pub fn of_objects(
 ) -> Vec<Unmet> {
     let applies = |it: &&(usize, &Expectation)| it.1.releases.contains(release);
     let applying = expect.iter().enumerate().filter(|it| applies(&it));
-    let mut on_objects = applying.filter(|(_, it)| it.object.is_some()).peekable();
+    let is_on_objects = |it: &Expectation| it.object.is_some() || it.is_on_writes();
+    let mut on_objects = applying.filter(|(_, it)| is_on_objects(it)).peekable();
     if on_objects.peek().is_none() {
         return Vec::new();
     }
     let store = ObjectStore::new(trace, scenario.namespace.clone());
     let unmet = |(index, expected): (usize, &Expectation)| {
-        let Miss { what, tick, values } = miss(expected, &store, &trace.ticks, scenario.until)?;
+        let Miss { what, tick, values } = match expected.is_on_writes() {
+            true => properties::miss(expected, trace, scenario)?,
+            false => miss(expected, &store, &trace.ticks, scenario.until)?,
+        };
         let (number, line) = (index + 1, expected.line);
         Some(Unmet { number, line, what, tick, values, ..Unmet::default() })
     };
@@ -181,3 +186,7 @@ fn found_text(found: &[&Value]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[path = "object_tests.rs"]
+mod tests;

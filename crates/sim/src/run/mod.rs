@@ -23,6 +23,7 @@ pub mod recommender;
 pub mod recommender_change;
 pub mod recommender_lockstep;
 mod shard;
+pub mod snapshot;
 mod without_model;
 
 use std::fmt::{self, Display, Formatter};

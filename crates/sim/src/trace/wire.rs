@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::members::KnownMembers;
 use super::{ApiAnswer, ApiOutcome, Stepped};
 use kube_autoscaler_models::observation::{
-    ControllerAction, Event, Observation, Request, SentEvent,
+    ControllerAction, Event, ObjectWrite, Observation, Request, SentEvent,
 };
 use kube_autoscaler_models::tagged::{MemberName, Tagged};
 use kube_autoscaler_models::time::{Span, Time, rfc3339};
@@ -307,7 +307,14 @@ impl Log {
         for entry in answer.log {
             check_time(&entry, previous, answer.now)?;
             previous = entry.at;
-            self.entry(entry)?;
+            match entry {
+                LogEntry { at, action: ControllerAction::Write(write), .. }
+                    if self.is_outside_of_reconciles(&write, at) =>
+                {
+                    self.changed.push(ApiAnswer { at, outcome: ApiOutcome::Write(write) });
+                }
+                entry => self.entry(entry)?,
+            }
         }
         self.answers = answer.api.len();
         let before = answer.api.len().saturating_sub(self.answers_during());
@@ -363,13 +370,6 @@ impl Log {
                 answered.at.get_or_insert(at);
             }
         }
-        if let ControllerAction::Write(write) = &action
-            && !write.is_of_controller()
-            && self.last.as_ref().is_none_or(|last| last.at < at)
-        {
-            self.changed.push(ApiAnswer { at, outcome: ApiOutcome::Write(write.clone()) });
-            return Ok(());
-        }
         let elsewhere = namespace.filter(|namespace| *namespace != self.namespace);
         match &mut action {
             ControllerAction::UpdateStatus(write) => write.status.start_at(self.epoch),
@@ -421,6 +421,12 @@ impl Log {
             None => tick.push(action),
         }
         Ok(())
+    }
+
+    /// Returns true if the cluster itself made a change before the controller acted at this time.
+    /// Later ones can be its effects, and stay in their order among its writes.
+    fn is_outside_of_reconciles(&self, write: &ObjectWrite, at: Time) -> bool {
+        !write.is_of_controller() && self.last.as_ref().is_none_or(|last| last.at < at)
     }
 
     /// Ends the reconcile of an HPA that is in progress.
