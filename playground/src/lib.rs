@@ -194,6 +194,9 @@ fn parse(subject: &Subject) -> Result<AnyScenario, Refused> {
     let fixture = subject.path.strip_prefix("fixtures/").and_then(|id| id.strip_suffix(".yaml"));
     let id = |parsed: &str| fixture.unwrap_or(parsed).to_owned();
     Ok(match parsed {
+        AnyScenario::Hpa(parsed) if parsed.has_objects() => {
+            return Err(Refused::new("no model predicts what a controller does with `objects`"));
+        }
         AnyScenario::Hpa(parsed) => {
             AnyScenario::Hpa(Box::new(Scenario { id: id(&parsed.id), ..*parsed }))
         }

@@ -44,7 +44,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
-    match fixtures.one(&args.name)?.parse_any()? {
+    match fixtures.one(&args.name)?.parse_any()?.with_model()? {
         AnyFixture::Hpa(scenario) => bisect_hpas(args, &fixtures, &scenario),
         AnyFixture::Vpa(scenario) => bisect_vpas(args, &fixtures, &scenario),
     }

@@ -15,7 +15,7 @@ use super::fixtures::{AnyFixture, Fixtures};
 use super::manifests::relative;
 use super::output::{columns, show, tell, unless_closed};
 use super::reports::ReportFile;
-use super::run::parse_each;
+use super::run::parse_modeled;
 use super::{exit, interrupt};
 use kube_lockstep::{Check, Checked, Outcome};
 use kube_lockstep_check::{Counterexample, STATES};
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<u8> {
 fn scenarios_with_search(args: &Args) -> Result<Vec<Arc<Scenario>>, Failure> {
     let fixtures = Fixtures::find(args.source.fixtures.as_deref())?;
     let (mut with, mut without) = (Vec::new(), Vec::new());
-    for scenario in parse_each(&fixtures.select(&args.names)?)? {
+    for scenario in parse_modeled(&fixtures.select(&args.names)?)? {
         match scenario {
             AnyFixture::Hpa(scenario) if scenario.search.is_some() => with.push(scenario),
             AnyFixture::Hpa(scenario) => without.push(scenario.path.clone()),

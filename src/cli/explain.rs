@@ -365,7 +365,10 @@ fn overview(subject: &str, ticks: &[Time]) -> String {
 fn scenario(args: &Args) -> Result<AnyFixture, Failure> {
     if let Some(name) = &args.name {
         args.manifests.check_unused(std::slice::from_ref(name))?;
-        return Fixtures::find(args.source.fixtures.as_deref())?.one(name)?.parse_any();
+        return Fixtures::find(args.source.fixtures.as_deref())?
+            .one(name)?
+            .parse_any()?
+            .with_model();
     }
     let selected = Autoscalers::named(args.hpa.as_slice(), args.vpa.as_slice());
     let mut found = args.manifests.scenarios(selected)?.scenarios;

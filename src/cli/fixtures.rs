@@ -71,6 +71,20 @@ pub(super) enum AnyFixture {
 }
 
 impl AnyFixture {
+    /// The scenario, if a model predicts its controller.
+    pub(super) fn with_model(self) -> Result<AnyFixture, Failure> {
+        match &self {
+            AnyFixture::Hpa(scenario) if scenario.has_objects() => {
+                let path = &scenario.path;
+                let what =
+                    format!("{path}: no model predicts what a controller does with `objects`");
+                let run = format!("kube-lockstep run --program FILE --compare expectations {path}");
+                Err(Failure::usage(what).hint(format!("run your controller: `{run}`")))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// The scenario in which all autoscalers change the workload, so that it can be measured.
     pub(super) fn applied(self) -> Result<Arc<Scenario>, Failure> {
         let scenario = match self {
@@ -350,7 +364,7 @@ impl Fixture {
     /// The scenario of an HPA in the file.
     #[cfg(feature = "clusters")]
     pub(super) fn parse(&self) -> Result<Arc<Scenario>, Failure> {
-        match self.parse_any()? {
+        match self.parse_any()?.with_model()? {
             AnyFixture::Hpa(scenario) => Ok(scenario),
             AnyFixture::Vpa(_) => {
                 let what = format!("{} is a VPA scenario", self.path);

@@ -13,7 +13,7 @@ use super::files;
 use super::fixtures::{AnyFixture, Fixtures, are_manifests};
 use super::output::tell;
 use super::problems::folded;
-use super::run::parse_each;
+use super::run::parse_modeled;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Span;
 use kube_lockstep_engines::input_file;
@@ -485,7 +485,7 @@ pub(super) fn any_scenarios(
     manifests.check_unused(names)?;
     autoscalers.check_unused(names)?;
     let fixtures = Fixtures::find(fixtures)?;
-    let scenarios = parse_each(&fixtures.in_order(names)?)?;
+    let scenarios = parse_modeled(&fixtures.in_order(names)?)?;
     Ok(FoundScenarios { scenarios, left_out: Vec::new() })
 }
 

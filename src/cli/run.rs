@@ -28,6 +28,7 @@ use kube_lockstep_engines::custom::Controller;
 use kube_lockstep_engines::options::ExistingCluster;
 use kube_lockstep_engines::plan::{Compared, CustomController, Plan, RecommenderPlan};
 use kube_lockstep_engines::registry::{Clock, ENGINES, EngineChoice, EngineInfo};
+use kube_lockstep_engines::snapshots::Snapshots;
 use kube_lockstep_engines::source::CustomProgram;
 use kube_lockstep_engines::upstream::checkout::Checkout;
 use kube_lockstep_report::json::Json;
@@ -82,6 +83,14 @@ pub(super) struct Args {
     /// --program, scale with --controller]
     #[arg(long, value_parser = compare_parser(), value_name = "WHAT")]
     compare: Option<Compare>,
+    /// Write the trace of each scenario into this folder. Later runs can be compared with it; requires
+    /// `--compare expectations`
+    #[arg(long, value_name = "DIR", requires = "program", conflicts_with = "against")]
+    record: Option<PathBuf>,
+    /// Compare the writes of the controller with those in the traces of this folder, which `--record`
+    /// wrote: a difference is an unmet expectation; requires `--compare expectations`
+    #[arg(long, value_name = "DIR", requires = "program")]
+    against: Option<PathBuf>,
     /// The timeout for each answer of an engine, for example 1m
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     time_limit: Option<std::time::Duration>,
@@ -313,6 +322,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     plan.traces = fixtures.traces();
     let has_model = args.compare != Some(Compare::Expectations);
     plan.program = args.program.clone().map(|path| CustomProgram { path, has_model });
+    plan.snapshots = snapshots(args, has_model)?;
     plan.checkout = checkout;
     plan.releases_are_default =
         args.releases.are_default() && plan.checkout.is_none() && existing.is_none();
@@ -348,6 +358,20 @@ fn compared(args: &Args) -> Result<Option<Compared>, Failure> {
         (Compare::Actions(compared), ..) => Ok(Some(compared)),
         (Compare::Expectations, ..) => Ok(None),
     }
+}
+
+/// What is done with the traces of the program.
+fn snapshots(args: &Args, has_model: bool) -> Result<Snapshots, Failure> {
+    let (option, snapshots) = match (&args.record, &args.against) {
+        (None, None) => return Ok(Snapshots::None),
+        (Some(folder), _) => ("--record", Snapshots::Record(folder.clone())),
+        (None, Some(folder)) => ("--against", Snapshots::Against(folder.clone())),
+    };
+    if has_model {
+        let what = format!("{option} requires --compare expectations");
+        return Err(Failure::usage(what).hint("with a model, the program is compared with it"));
+    }
+    Ok(snapshots)
 }
 
 /// The hint to choose an engine with a property.
@@ -446,9 +470,14 @@ pub(super) fn parse_all(fixtures: &[Fixture]) -> Result<Parsed, Failure> {
     Ok(scenarios)
 }
 
+/// Parses all scenarios like [`parse_each`], and refuses those that no model predicts.
+pub(super) fn parse_modeled(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
+    parse_each(fixtures)?.into_iter().map(AnyFixture::with_model).collect()
+}
+
 /// Parses all scenarios in their order, and reports the errors of all invalid ones, equal errors
 /// once.
-pub(super) fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
+fn parse_each(fixtures: &[Fixture]) -> Result<Vec<AnyFixture>, Failure> {
     let mut scenarios = Vec::with_capacity(fixtures.len());
     let mut unreadable: Vec<String> = Vec::new();
     let mut invalid = Vec::new();

@@ -132,6 +132,7 @@ fn evidence_of(scenario: &Scenario, run: &FreeRun) -> Vec<String> {
             }
             ApiOutcome::Refused { message, .. } => format!("refuses: {message}"),
             ApiOutcome::Deleted { .. } => "deletes it".to_owned(),
+            ApiOutcome::Write(write) => write.to_string(),
         };
         steps.push((*ticks, format!("the API server {action}, t={}", answer.at)));
     }

@@ -15,6 +15,7 @@ pub mod registry;
 pub mod runner;
 pub mod runtime;
 pub mod short_command;
+pub mod snapshots;
 pub mod source;
 pub mod upstream;
 mod virtual_time;

@@ -13,6 +13,7 @@ use crate::kind::RunKind;
 use crate::options::ExistingCluster;
 use crate::recorded::Traces;
 use crate::registry::{Clock, EngineChoice, EngineInfo};
+use crate::snapshots::Snapshots;
 use crate::source::{CustomProgram, name_of_program};
 use crate::upstream::TIME_LIMIT;
 use crate::upstream::build::BuildOptions;
@@ -54,6 +55,8 @@ pub struct Plan {
     pub traces: Traces,
     /// The program that replaces the upstream engine.
     pub program: Option<CustomProgram>,
+    /// What is done with the traces of the program, if no model predicts it.
+    pub snapshots: Snapshots,
     /// A local checkout to build instead of a release.
     pub checkout: Option<Checkout>,
     /// The part of the plan to run.
@@ -278,6 +281,7 @@ impl Plan {
             known: Vec::new(),
             traces: Traces::Embedded,
             program: None,
+            snapshots: Snapshots::None,
             checkout: None,
             shard: None,
             time_limit: TIME_LIMIT,

@@ -237,7 +237,11 @@ impl<K: RunKind> ReadyEngine for Workers<'_, K> {
             if plan.engine == EngineChoice::Model { &[] } else { &plan.known };
         let work = |engine: &mut Box<dyn Engine<K>>, index: usize| {
             let scenario = part.scenarios.get(index)?;
-            (!plan.stop.is_cancelled()).then(|| K::run(scenario, &mut **engine, known))
+            (!plan.stop.is_cancelled()).then(|| {
+                let mut outcome = K::run(scenario, &mut **engine, known);
+                plan.snapshots.apply(&mut outcome);
+                outcome
+            })
         };
         let workers = plan.jobs.clamp(1, part.scenarios.len().max(1));
         in_order(workers, &|| factory.make(), &work, &mut |_, outcome| {

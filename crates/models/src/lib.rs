@@ -18,6 +18,7 @@ pub mod flags;
 pub mod hpa;
 pub mod is_default;
 pub mod merge_patch;
+pub mod object_write;
 pub mod observation;
 pub mod quantity;
 pub mod rules;

@@ -13,6 +13,7 @@ use super::api::{HpaSpec, HpaStatus, Text};
 use super::as_text;
 pub use super::event_metadata::{EventOrigin, EventTimes};
 use super::is_default::is_default;
+pub use super::object_write::{ObjectVerb, ObjectWrite};
 use super::series::{Amount, SeriesChange};
 use super::time::{Span, Time};
 
@@ -142,6 +143,8 @@ pub enum ControllerAction {
     Event(Event),
     /// The request that sends an event to the API, after client-go has combined and limited events.
     SendEvent(Box<SentEvent>),
+    /// A write of any object, in scenarios with `objects`.
+    Write(Box<ObjectWrite>),
     /// An error in the controller's error log: during the reconcile (a failed status write), or at
     /// its end.
     Error {
@@ -418,7 +421,8 @@ pub struct ApiAnswer {
     pub outcome: ApiOutcome,
 }
 
-/// The outcome of a request to create, edit or delete an HPA, in the JSON of the engine protocol.
+/// The outcome of a request to create, edit or delete an HPA or another object, in the JSON of the
+/// engine protocol.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApiOutcome {
@@ -444,6 +448,8 @@ pub enum ApiOutcome {
         /// The HPA's name.
         name: Arc<str>,
     },
+    /// The result of `applyObject`, `patchObject` or `deleteObject`.
+    Write(Box<ObjectWrite>),
 }
 
 impl ApiOutcome {
@@ -454,6 +460,7 @@ impl ApiOutcome {
             ApiOutcome::Stored { name, .. }
             | ApiOutcome::Refused { name, .. }
             | ApiOutcome::Deleted { name } => name,
+            ApiOutcome::Write(write) => &write.name,
         }
     }
 }
@@ -512,6 +519,7 @@ impl ControllerAction {
             ControllerAction::UpdateStatus(_) => "updateStatus",
             ControllerAction::Event(_) => "event",
             ControllerAction::SendEvent(_) => "sendEvent",
+            ControllerAction::Write(_) => "write",
             ControllerAction::Error { .. } => "error",
             ControllerAction::ControllerMetric(_) => "controllerMetric",
             ControllerAction::Reconcile { .. } => "reconcile",
@@ -532,6 +540,7 @@ impl ControllerAction {
             ControllerAction::UpdateStatus(_) => Request::UpdateStatus,
             ControllerAction::Event(_)
             | ControllerAction::SendEvent(_)
+            | ControllerAction::Write(_)
             | ControllerAction::Error { .. }
             | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
@@ -558,6 +567,7 @@ impl ControllerAction {
             | ControllerAction::UpdateStatus(_)
             | ControllerAction::Event(_)
             | ControllerAction::SendEvent(_)
+            | ControllerAction::Write(_)
             | ControllerAction::Error { .. }
             | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }
@@ -594,6 +604,7 @@ impl ControllerAction {
         let is_new_value = |change: &SeriesChange| matches!(change.change, Amount::Value(_));
         match self {
             ControllerAction::ControllerMetric(change) => !is_new_value(change),
+            ControllerAction::Write(_) => false,
             action => !action.is_write(),
         }
     }
@@ -609,6 +620,7 @@ impl ControllerAction {
             ControllerAction::ObjectMetric { answer, .. } => answer.as_ref().err(),
             ControllerAction::UpdateScale(write) => write.error.as_ref(),
             ControllerAction::UpdateStatus(write) => write.error.as_ref(),
+            ControllerAction::Write(write) => write.error.as_ref(),
             ControllerAction::Event(_)
             | ControllerAction::SendEvent(_)
             | ControllerAction::Error { .. }
@@ -752,6 +764,14 @@ impl Observation {
         self.status_writes_mut().next_back()
     }
 
+    /// Writes of objects, in order, including those of the cluster itself.
+    pub fn object_writes(&self) -> impl DoubleEndedIterator<Item = &ObjectWrite> + Clone {
+        self.actions().filter_map(|action| match action {
+            ControllerAction::Write(write) => Some(&**write),
+            _ => None,
+        })
+    }
+
     /// Events, in the order in which the controller recorded them.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &Event> + Clone {
         self.actions().filter_map(|action| match action {
@@ -862,6 +882,18 @@ impl Observation {
         scaled.map(|write| write.replicas)
     }
 
+    /// The replicas that were last written successfully to a target, in the HPA's namespace.
+    #[must_use]
+    pub fn replicas_written_to(&self, resource: &str, name: &str) -> Option<i32> {
+        let own = self.actions.iter().rev().filter(|entry| entry.namespace.is_none());
+        own.filter_map(|entry| match &entry.action {
+            ControllerAction::UpdateScale(write) if write.error.is_none() => Some(write),
+            _ => None,
+        })
+        .find(|write| *write.resource == *resource && *write.name == *name)
+        .map(|write| write.replicas)
+    }
+
     /// Resource and name of the target: the first scale that was read.
     #[must_use]
     pub fn target(&self) -> Option<(&Arc<str>, &Arc<str>)> {
@@ -951,6 +983,7 @@ impl fmt::Display for ControllerAction {
             ControllerAction::Error { message } => write!(f, "error: {message}"),
             ControllerAction::ControllerMetric(change) => write!(f, "metric {change}"),
             ControllerAction::Reconcile { hpa } => write!(f, "reconcile of {hpa}"),
+            ControllerAction::Write(write) => write!(f, "{write}"),
             ControllerAction::Reconciled { hpa } => write!(f, "end of the reconcile of {hpa}"),
         }
     }

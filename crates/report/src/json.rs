@@ -12,6 +12,7 @@ use super::Report;
 use kube_autoscaler_models::is_default::is_default;
 use kube_autoscaler_models::time::{Span, Time};
 use kube_lockstep_sim::compare::{Controller, Divergence, FieldDifference};
+use kube_lockstep_sim::objects::ReportedWrite;
 use kube_lockstep_sim::run::{Event, KnownHit, Note, Outcome, Setting, Shard, Summary, Verdict};
 
 /// The report for programs.
@@ -121,6 +122,8 @@ pub(super) struct ScenarioLine {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmet: Vec<UnmetLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<ReportedWrite>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known: Vec<KnownHit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
@@ -193,6 +196,7 @@ impl ScenarioLine {
                 _ => None,
             },
             unmet: UnmetOf::outcome(outcome).lines(&outcome.unmet),
+            writes: outcome.writes.clone(),
             known: outcome.known.clone(),
             notes: outcome.notes.clone(),
             ambiguous_ticks: outcome.ambiguous_ticks,

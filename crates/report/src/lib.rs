@@ -48,6 +48,7 @@ pub mod table;
 pub mod terminal;
 mod text;
 mod unmet;
+mod writes;
 
 use std::io;
 

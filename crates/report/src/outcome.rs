@@ -9,7 +9,7 @@ use super::difference::{below_each_other, is_short, side_by_side};
 use super::layout::{Align, Columns, hanging, labelled, width, wrap};
 use super::style::{BAD, DIM, STRONG, WARN, paint};
 use super::unmet::{UnmetOf, with_fixtures_folder};
-use super::{counted, replay};
+use super::{counted, replay, writes};
 use kube_autoscaler_models::observation::{Observation, ScaleWrite};
 use kube_lockstep_sim::compare::Divergence;
 use kube_lockstep_sim::run::{Note, Outcome, Setting, Verdict, shell_word, with_vpa};
@@ -301,6 +301,7 @@ fn with_unmet(outcome: &Outcome, run: Option<&Setting>, columns: usize) -> Strin
     let mut out = heading("unmet", BAD, outcome, &sides);
     out.push_str(&paint_lines(DIM, &hanging("", &outcome.requirement, 2, columns)));
     unmet(&mut out, outcome, columns);
+    out.push_str(&writes::text(outcome, columns));
     known_hits(&mut out, outcome, columns);
     let command = replay_command(outcome, run);
     let _ = writeln!(out, "  replay: {}", paint(STRONG, &command));

@@ -139,6 +139,7 @@ fn outcome(line: ScenarioLine) -> Result<Outcome, String> {
         not_compared: line.not_compared,
         controllers: Vec::new(),
         unmet: line.unmet.into_iter().map(|line| line.unmet).collect(),
+        writes: line.writes,
         notes: line.notes,
         ambiguous_ticks: line.ambiguous_ticks,
         retries: line.retries,

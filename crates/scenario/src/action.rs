@@ -21,6 +21,7 @@ use super::event;
 use super::known_fields::FieldRule;
 use super::known_fields::Requirement::{AVpa, AnHpa, NoHpa, NoVpa};
 use super::manifest::Patch;
+use super::object::{AnyObject, ObjectEdit, ObjectRef};
 use super::podset::PodSet;
 use super::text::{
     Amount, As, ByName, Duration, Form, Instant, PositiveDuration, malformed, text_only,
@@ -117,7 +118,8 @@ const VPA_ACTIONS: &[&str] = &[
 ];
 
 /// The fields of events, and the actions, that a scenario with a VPA can't have.
-pub const EVENTS_WITHOUT_VPA: &[&str] = &["metricsSlow", "during", "cacheLag"];
+pub const EVENTS_WITHOUT_VPA: &[&str] =
+    &["metricsSlow", "during", "cacheLag", "applyObject", "editObject", "deleteObject"];
 
 impl TimelineEvent {
     /// The time of an event that only a search makes happen, at times that it chooses.
@@ -213,6 +215,20 @@ pub enum Action {
     /// The controller is restarted and loses its memory.
     #[schemars(extend("for" = false))]
     RestartController(Empty),
+    /// An object of any kind is created or changed as by `kubectl apply`, from its manifest or from
+    /// `file`, the path of it. A `status` in the manifest is stored, too.
+    #[schemars(extend("for" = false))]
+    ApplyObject(
+        #[serde(deserialize_with = "manifest")]
+        #[schemars(with = "AnyObject")]
+        Value,
+    ),
+    /// An object of any kind is edited by a JSON merge patch.
+    #[schemars(extend("for" = false))]
+    EditObject(ObjectEdit),
+    /// An object of any kind is deleted. It stays as long as it has finalizers.
+    #[schemars(extend("for" = false))]
+    DeleteObject(ObjectRef),
     /// A container of pods is killed, because it uses more memory than its limit.
     #[schemars(extend("for" = false))]
     OomKill(OomKillOfPods),
@@ -269,6 +285,8 @@ pub enum ActionScope {
     /// One HPA.
     Hpa,
     Controller,
+    /// An object of any kind.
+    Object,
     /// One VPA.
     Vpa,
     /// The VPA's recommender and its checkpoints.
@@ -315,6 +333,9 @@ impl Action {
             }
             Action::EditHpa(_) | Action::DeleteHpa(_) | Action::CreateHpa(_) => ActionScope::Hpa,
             Action::RestartController(_) => ActionScope::Controller,
+            Action::ApplyObject(_) | Action::EditObject(_) | Action::DeleteObject(_) => {
+                ActionScope::Object
+            }
             Action::EditVpa(_) | Action::DeleteVpa(_) | Action::CreateVpa(_) => ActionScope::Vpa,
             Action::SetCheckpoint(_)
             | Action::DeleteCheckpoint(_)
@@ -333,6 +354,7 @@ impl Action {
             ActionScope::Target => matches!(self, Action::TargetDeleted(_)),
             ActionScope::Hpa
             | ActionScope::Controller
+            | ActionScope::Object
             | ActionScope::Vpa
             | ActionScope::Recommender => false,
         }
@@ -383,11 +405,11 @@ impl Action {
         )
     }
 
-    /// Returns true if the controller reacts to the action immediately, because it changes an HPA
-    /// or the controller. Other actions have an effect at the next reconcile.
+    /// Returns true if the controller reacts to the action immediately, because it changes an HPA,
+    /// an object of any kind, or the controller. Others have an effect at the next reconcile.
     #[must_use]
     pub fn is_api_event(&self) -> bool {
-        matches!(self.scope(), ActionScope::Hpa | ActionScope::Controller)
+        matches!(self.scope(), ActionScope::Hpa | ActionScope::Controller | ActionScope::Object)
     }
 
     /// Returns true if the action sets the replicas of a target.
@@ -658,6 +680,10 @@ pub(super) fn usual_reason(code: u16) -> Option<&'static str> {
 
 fn edit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     read_object(deserializer, "a patch of the HPA, for example {spec: {maxReplicas: 20}}")
+}
+
+fn manifest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    AnyObject::deserialize(deserializer).map(|object| object.0)
 }
 
 fn edit_vpa<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {

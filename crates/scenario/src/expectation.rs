@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::autoscalers::write_content;
 use super::bounds::Bounds;
+use super::entries::Entries;
 use super::event::names;
 use super::expected_metric::ExpectedMetric;
 use super::known_fields::FieldRule;
-use super::known_fields::Requirement::Never;
+use super::known_fields::Requirement::{Never, NoVpa};
 use super::node::{Node, NodeKind};
+use super::object::{ExpectedFields, ObjectRef};
 use super::releases::ReleaseRange;
 use super::text::{As, Duration, Instant, PositiveDuration, Status};
 use super::vpa::VpaExpectation;
@@ -43,7 +45,7 @@ impl AnyExpectation {
 write_content!(AnyExpectation, Hpa, Vpa);
 
 /// An expectation: a time (exactly one of `tick`, `at`, `always`, `never`, `within`) and the
-/// expected values; or one of `atMost`, `series` and `sequence` alone.
+/// expected values; or one of `atMost`, `series`, `sequence` and `rests` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "an expectation, for example {tick: 1, replicas: 6}")]
@@ -58,9 +60,11 @@ write_content!(AnyExpectation, Hpa, Vpa);
         {"required": ["atMost"]},
         {"required": ["series"]},
         {"required": ["sequence"]},
+        {"required": ["rests"]},
     ],
     "anyOf" = [
         {"required": ["atMost"]},
+        {"required": ["rests"]},
         {"required": ["series"]},
         {"required": ["sequence"]},
         {"required": ["replicas"]},
@@ -71,6 +75,7 @@ write_content!(AnyExpectation, Hpa, Vpa);
         {"required": ["events"]},
         {"required": ["rescaled"]},
         {"required": ["error"]},
+        {"required": ["object"]},
     ],
 ))]
 pub struct Expectation {
@@ -115,10 +120,25 @@ pub struct Expectation {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), inner(range(min = 0)))]
     pub sequence: Option<Vec<i32>>,
+    /// The controller comes to rest after the last change from outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rests: Option<Rests>,
     /// With `tick`, `at` or `series`: the values may also be those of a reconcile up to this many
     /// ticks earlier or later. Default 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tolerance_ticks: u32,
+    /// The object that `exists` and `fields` are about: its state at that time, or between two
+    /// times. States that last for no time do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+    /// With `object`: true if it exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exists: Option<bool>,
+    /// With `object`: the values of its fields, by their JSON paths (RFC 9535), for example
+    /// `spec.replicas: 3` or `status.conditions[?(@.type=='Ready')].status: "True"`. If a path
+    /// selects several values, each of them must be as expected.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    pub fields: ExpectedFields,
     /// The target's replicas after the reconcile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<Bounds<i32>>,
@@ -150,6 +170,7 @@ pub struct Expectation {
 
 impl Expectation {
     pub(crate) const RULES: &'static [FieldRule] = &[
+        FieldRule::new(NoVpa, &["object", "exists", "fields", "rests"]),
         FieldRule::new(Never, &["tolerance"]).hint("did you mean `toleranceTicks`?"),
         FieldRule::new(Never, &["utilization", "averageUtilization"])
             .hint("did you mean `metrics: [{name: cpu, utilization: 80}]`?"),
@@ -171,7 +192,13 @@ impl Expectation {
         }
     }
 
-    /// The fields for the time, except `atMost`, `series` and `sequence`.
+    /// Returns true if it limits the writes of objects in the whole run.
+    #[must_use]
+    pub fn is_on_writes(&self) -> bool {
+        self.rests.is_some() || self.at_most.as_ref().is_some_and(AtMost::is_on_writes)
+    }
+
+    /// The fields for the time, except `atMost`, `series`, `sequence` and `rests`.
     pub(crate) fn timing(&self) -> Timing<'_> {
         let Expectation { tick, at, within, of, .. } = *self;
         Timing { tick, at, always: self.always.as_ref(), never: self.never.as_ref(), within, of }
@@ -238,13 +265,17 @@ pub struct Between {
     pub to: Option<Time>,
 }
 
-/// A limit on the number of changes: exactly one of `directionChanges` and `rescales`.
+/// A limit on the number of changes: exactly one of `directionChanges`, `rescales`, `writes`,
+/// `writesWithoutChange` and `writersPerField`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(expecting = "a map such as {rescales: 1, in: 10m}")]
 #[schemars(extend("oneOf" = [
     {"required": ["directionChanges"]},
     {"required": ["rescales"]},
+    {"required": ["writes"]},
+    {"required": ["writesWithoutChange"]},
+    {"required": ["writersPerField"]},
 ]))]
 pub struct AtMost {
     /// Changes of direction: up after down, down after up.
@@ -253,6 +284,16 @@ pub struct AtMost {
     /// Changes of the replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rescales: Option<u32>,
+    /// Writes of objects by controllers, also rejected ones. Leases and events do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<u32>,
+    /// Writes of objects by controllers that store what was already stored. Leases and events do
+    /// not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes_without_change: Option<u32>,
+    /// Controllers that change the same field of the same object in the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writers_per_field: Option<u32>,
     /// Within any period of this length. Default: in the whole run.
     #[serde(
         rename = "in",
@@ -261,6 +302,44 @@ pub struct AtMost {
         skip_serializing_if = "Option::is_none"
     )]
     pub in_: Option<Span>,
+}
+
+impl AtMost {
+    /// The limits by name, in the order of the fields.
+    pub(crate) fn limits(&self) -> [Option<u32>; 5] {
+        [
+            self.direction_changes,
+            self.rescales,
+            self.writes,
+            self.writes_without_change,
+            self.writers_per_field,
+        ]
+    }
+
+    /// Returns true if it limits the writes of objects.
+    pub(crate) fn is_on_writes(&self) -> bool {
+        self.limits()[2..].iter().any(Option::is_some)
+    }
+}
+
+/// How a controller comes to rest.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(expecting = "a map such as {writes: 20, for: 1m}, or {}")]
+pub struct Rests {
+    /// The largest number of writes of objects by controllers after the last change from outside: a
+    /// change in the timeline, or of simulated pods. Leases and events do not count. Default: any
+    /// number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<u32>,
+    /// The time without a write at the end of the scenario. Default: the sync period.
+    #[serde(
+        rename = "for",
+        default,
+        with = "As::<Option<PositiveDuration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub lasts: Option<Span>,
 }
 
 /// The target's replicas at regular times.

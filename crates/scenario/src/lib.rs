@@ -35,6 +35,7 @@ mod manifest;
 pub mod metrics;
 mod needs;
 pub mod node;
+pub mod object;
 pub mod object_meta;
 mod other_namespaces;
 mod other_pods;

@@ -16,6 +16,10 @@ use kube_autoscaler_models::flags::{FeatureGates, Flag, Flags, Gate, GateError, 
 use kube_autoscaler_models::hpa::{ApiVersion, set_defaults};
 use kube_autoscaler_models::rules::{Dependent, Release, Releases, Rules};
 
+/// Why a scenario with objects does not run with a model.
+const WITHOUT_MODEL: &str = "no model predicts what a controller does with `objects`; run your \
+                             controller with --program FILE --compare expectations";
+
 impl Scenario {
     /// The flags under these rules: the release's defaults for flags that are not set.
     #[must_use]
@@ -116,9 +120,16 @@ impl Scenario {
         expects_of_vpa || !self.expect.is_empty()
     }
 
-    /// The reason why a release does not support the scenario, if it does not.
+    /// The reason why a release with its model does not support the scenario, if it does not.
     #[must_use]
     pub fn unsupported_on(&self, release: Release) -> Option<SkipReason> {
+        let without_model = self.has_objects().then(|| WITHOUT_MODEL.into());
+        without_model.or_else(|| self.missing_on(release))
+    }
+
+    /// The reason why a release lacks what the scenario requires, if it does.
+    #[must_use]
+    pub fn missing_on(&self, release: Release) -> Option<SkipReason> {
         let rules = Rules::of(release);
         let mut gates = rules.default_gates();
         let unknown = |(name, on): (&String, &bool)| match gates.set(name, *on) {

@@ -24,6 +24,7 @@ use super::known_fields::FieldRule;
 use super::known_fields::Requirement::{AVpa, AnHpa, Never, NoHpa, NoVpa};
 use super::manifest::AnyVersion;
 use super::metrics::Metrics;
+use super::object::{AnyObject, ObjectRef};
 use super::other_namespaces::OtherNamespace;
 use super::other_pods::OtherPods;
 use super::podset::PodSet;
@@ -76,6 +77,10 @@ pub struct ScenarioFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub hpas: Vec<AnyManifest>,
+    /// Objects of any kind that exist at the start, for the controller of a program. Definitions of
+    /// custom resources are created first. With `objects`, the scenario requires no HPA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Vec<AnyObject>>,
     /// The recommender of the VPA.
     #[serde(default, skip_serializing_if = "is_default")]
     pub recommender: RecommenderSettings,
@@ -162,7 +167,7 @@ impl ScenarioFile {
         ),
         FieldRule::new(AnHpa, &["search"])
             .hint("remove the field: a search requires an HPA, and does not support VPAs"),
-        FieldRule::new(NoVpa, &["search"]),
+        FieldRule::new(NoVpa, &["search", "objects"]),
     ];
     pub(crate) const PLACES: &'static [CorrectPlace] = &[CorrectPlace {
         place: "at the top of the scenario",
@@ -284,7 +289,12 @@ fn feature_gates(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a workload (a map)")]
 pub struct Workload {
-    /// The initial replicas. Required with an HPA; otherwise, the default is 1.
+    /// The object whose pods they are. Required without an HPA or VPA, whose target it is
+    /// otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<ObjectRef>,
+    /// The initial replicas. Required with an HPA; otherwise, the default is that of the object
+    /// among `objects`, or 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
@@ -367,6 +377,7 @@ impl Workload {
         FieldRule::new(AnHpa, &["quota", "resources", "overhead", "selector", "age", "startup"]),
         FieldRule::new(AnHpa, &["plural", "statusReplicas", "pods", "termination"]),
         FieldRule::new(AnHpa, &["readyWhileTerminating"]),
+        FieldRule::new(NoVpa, &["target"]),
         FieldRule::new(AVpa, &["podLabels", "owned"]),
         FieldRule::new(NoHpa, &["podLabels", "owned"]),
     ];

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub use super::action::{
     Action, ActionScope, ContainerOfPods, DuringReconcile, Empty, LateMetrics, MetricError,
     MetricOfPods, OomKillOfPods, OomSeen, PodEviction, PodsEdit, QueryError, Relabel,
@@ -13,7 +15,8 @@ pub use super::autoscaler::Autoscaler;
 pub use super::bounds::Bounds;
 pub use super::entries::Entries;
 pub use super::expectation::{
-    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, Since, When,
+    AtMost, Between, Expectation, ExpectedCondition, ExpectedEvent, ExpectedSeries, Rests, Since,
+    When,
 };
 pub use super::expected_metric::ExpectedMetric;
 pub use super::kinds::{BUILT_IN, ScalableKind, Target};
@@ -21,6 +24,7 @@ pub use super::metrics::{
     DescribedObject, Exception, ExternalMetric, Metrics, ObjectMetric, PodsMetric, ResourceUsage,
     Sampling, Series, UsageSource,
 };
+pub use super::object::{ExpectedFields, ExpectedValue, ObjectEdit, ObjectRef, Subresource};
 pub use super::other_namespaces::OtherNamespace;
 pub use super::other_pods::{OtherPods, Readiness};
 pub use super::podset::PodSet;
@@ -63,8 +67,11 @@ pub struct Scenario {
     pub gate_overrides: BTreeMap<String, bool>,
     /// The namespace of all objects.
     pub namespace: Arc<str>,
-    /// The HPAs, in the order in which they are created at t=0. At least one.
+    /// The HPAs, in the order in which they are created at t=0. Without `objects`, at least one.
     pub hpas: Vec<Autoscaler>,
+    /// The manifests of other objects, in the order in which they are created at t=0. `None`: the
+    /// scenario is about HPAs only.
+    pub objects: Option<Vec<Value>>,
     /// Notes on how the file was read.
     pub notes: Vec<Diagnostic>,
     /// Notes about manifests that the scenario was drafted from.
@@ -73,7 +80,8 @@ pub struct Scenario {
     pub is_of_manifests: bool,
     /// The date and time at t=0, if the load is recorded with dates.
     pub clock: Option<Timestamp>,
-    /// The scale target of the first HPA, and its pods.
+    /// The scale target of the first HPA, and its pods. With `objects`, it may be
+    /// [absent](Workload::is_absent).
     pub workload: Workload,
     /// Scale targets without pods.
     pub other_targets: Vec<OtherTarget>,
@@ -98,7 +106,7 @@ pub struct Scenario {
     pub search: Option<Box<Search>>,
     /// The hash of everything that affects a run (not comments or `expect`): 16 hex digits.
     pub hash: String,
-    /// The line of `hpa` or `hpas` (from 1), for divergences.
+    /// The line of `hpa`, `hpas` or `objects` (from 1), for divergences.
     pub line: usize,
 }
 
@@ -133,7 +141,15 @@ impl Scenario {
             let (name, replicas) = (&other.name, other.replicas);
             Some(Target { group, version, kind, resource, name, replicas })
         });
-        std::iter::once(first).chain(others)
+        let first = (!workload.is_absent()).then_some(first);
+        first.into_iter().chain(others)
+    }
+
+    /// Returns true if the scenario has objects of any kind. No model predicts what a controller
+    /// does with them.
+    #[must_use]
+    pub fn has_objects(&self) -> bool {
+        self.objects.is_some()
     }
 
     /// The kinds that the API server serves with a scale, without duplicates: the kinds of the

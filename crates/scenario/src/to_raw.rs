@@ -9,6 +9,7 @@ use super::defaults::AGE;
 use super::expectation::AnyExpectation;
 use super::flag_values::FlagValues;
 use super::kinds::API_VERSION;
+use super::object::{AnyObject, ObjectRef};
 use super::raw::{
     AnyManifest, Controller, InitContainer, InitContainers, PodResources, RestartPolicy,
     ScenarioFile, ScenarioReleases, Workload,
@@ -60,7 +61,8 @@ fn file(scenario: &Scenario) -> ScenarioFile {
             [_] => Vec::new(),
             several => several.iter().map(|hpa| AnyManifest(hpa.manifest.clone())).collect(),
         },
-        workload: with_limits(workload(&scenario.workload), scenario),
+        objects: scenario.objects.as_ref().map(|all| all.iter().cloned().map(AnyObject).collect()),
+        workload: with_limits(workload(scenario), scenario),
         other_targets: scenario.other_targets.clone(),
         other_pods: scenario.other_pods.clone(),
         other_namespaces: scenario.other_namespaces.clone(),
@@ -88,7 +90,11 @@ fn controller(scenario: &Scenario) -> Controller {
     }
 }
 
-fn workload(workload: &resolved::Workload) -> Workload {
+fn workload(scenario: &Scenario) -> Workload {
+    let workload = &scenario.workload;
+    if workload.is_absent() {
+        return Workload::default();
+    }
     let init_container = |container: &api::Container| InitContainer {
         name: container.name.to_string(),
         requests: container.requests.clone(),
@@ -102,6 +108,7 @@ fn workload(workload: &resolved::Workload) -> Workload {
     let all = workload.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let all = all.collect::<Vec<_>>().join(",");
     Workload {
+        target: scenario.hpas.is_empty().then(|| target(workload)),
         replicas: Some(workload.replicas),
         quota: workload.quota,
         containers: workload.spec.containers.iter().map(container).collect(),
@@ -123,6 +130,14 @@ fn workload(workload: &resolved::Workload) -> Workload {
             .then_some(workload.termination.ready),
         ..Workload::default()
     }
+}
+
+/// The object of a workload that is not the target of an HPA.
+fn target(workload: &resolved::Workload) -> ObjectRef {
+    let resolved::Workload { group, version, kind, name, .. } = workload;
+    let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+    let (api_version, kind) = (api_version.into(), kind.as_str().into());
+    ObjectRef { api_version, kind, name: name.clone(), namespace: None }
 }
 
 /// Adds the limits of containers, which matter only to a VPA.

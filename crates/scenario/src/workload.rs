@@ -141,6 +141,12 @@ impl Termination {
 }
 
 impl Workload {
+    /// Returns true if there is no workload: the scenario has no HPA, and names no target.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// The last value that the entries of a pod set.
     fn own<T>(&self, ordinal: u32, value: impl Fn(&PodsOfWorkload) -> Option<T>) -> Option<T> {
         self.pods.iter().rev().filter(|of| of.pods.contains(ordinal)).find_map(value)

@@ -8,6 +8,8 @@
 //! not both within 1m.
 
 mod amount;
+mod object;
+mod properties;
 pub mod recommender;
 mod reconciled;
 mod replicas;
@@ -18,6 +20,7 @@ mod when;
 
 use serde_json::json;
 
+pub use self::object::of_objects;
 pub use self::reconciled::Reconciled;
 pub use self::tick::{ExternalScale, Moment, ScaleTargets};
 use self::tick::{Tick, fold};
@@ -45,6 +48,7 @@ pub fn evaluate(
         return Vec::new();
     }
     let all = fold(observations, targets.clone(), external_scales);
+    let on_reconciles = |it: &&Expectation| it.object.is_none() && !it.is_on_writes();
     let unmet = |(index, expectation): (usize, &Expectation)| {
         let when = expectation.when(targets.until);
         let miss = match &expectation.hpa {
@@ -58,7 +62,7 @@ pub fn evaluate(
         Some(Unmet { number, line, what, hpa, tick, values, ..Unmet::default() })
     };
     let applying = expect.iter().enumerate().filter(|(_, it)| it.releases.contains(release));
-    applying.filter_map(unmet).collect()
+    applying.filter(|(_, it)| on_reconciles(it)).filter_map(unmet).collect()
 }
 
 /// The reconciles of one HPA, numbered separately.

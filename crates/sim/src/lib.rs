@@ -6,6 +6,7 @@
 pub mod compare;
 pub mod engine;
 pub mod expect;
+pub mod objects;
 pub mod run;
 pub mod trace;
 pub mod world;

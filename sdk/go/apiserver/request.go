@@ -36,6 +36,9 @@ type Request struct {
 	// Object is the object that was read or stored, and Before is the object before a write, both in
 	// the stored version.
 	Object, Before map[string]any
+	// Changes are the changes of objects that the request made, in order: also those of other objects,
+	// for example of dependents. A write that changes nothing has none.
+	Changes []Change
 	// Answer is the answer of an aggregated API, and Items is the number of items of a list.
 	Answer any
 	Items  int

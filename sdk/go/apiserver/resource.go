@@ -63,6 +63,9 @@ func (r *Resource) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.stored().Group, Resource: r.Plural}
 }
 
+// StoredVersion is the version in which objects are stored.
+func (r *Resource) StoredVersion() *Version { return r.stored() }
+
 func (r *Resource) stored() *Version {
 	for _, v := range r.Versions {
 		if v.Stored {

@@ -26,10 +26,15 @@ type Server struct {
 	// The event is delivered that long after its change, and later events of the watch wait for it.
 	// Delay must not call the server.
 	Delay func(WatchEvent) time.Duration
+	// Changed, if set, is called after each change of an object that no request of a client made: by
+	// [Server.Create] and the like. Those that requests made are in Request.Changes. The server is
+	// locked.
+	Changed func(Change)
 
 	mu      sync.Mutex
 	version int64
 	tables  map[schema.GroupResource]*table
+	current *Request // the request of a client that is being answered
 	order   []*table // for the discovery
 	apis    map[schema.GroupVersion]*api
 	// dependents of an owner, and all objects, by UID.
@@ -79,6 +84,19 @@ func (s *Server) Resource(gr schema.GroupResource) *Resource {
 	return nil
 }
 
+// ResourceOf returns the resource that serves a kind in a version, or nil.
+func (s *Server) ResourceOf(gvk schema.GroupVersionKind) *Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.order {
+		v := t.resource.version(gvk.GroupVersion())
+		if t.resource.Kind == gvk.Kind && v != nil {
+			return t.resource
+		}
+	}
+	return nil
+}
+
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.discover(w, r) {
@@ -115,6 +133,8 @@ func (s *Server) answer(c *Request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.current = c
+	defer func() { s.current = nil }()
 	t := s.tableOf(c.Resource.GroupResource())
 	if o := t.objects[keyOf(c.Namespace, c.Name)]; o != nil {
 		c.Before = o.content

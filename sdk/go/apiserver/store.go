@@ -34,6 +34,14 @@ type change struct {
 	before, after, gone *object
 }
 
+// Change is a change of an object, in the stored version. Before is nil for a new object, After for a
+// deleted one. The objects must not be changed.
+type Change struct {
+	Resource        *Resource
+	Namespace, Name string
+	Before, After   map[string]any
+}
+
 // ref names an object in a server.
 type ref struct {
 	table *table
@@ -73,7 +81,25 @@ func (s *Server) commit(t *table, key string, content map[string]any) (*object, 
 	}
 	s.own(ref{t, key}, before, c.after)
 	t.record(c)
+	s.report(t, o, c)
 	return o, nil
+}
+
+// report passes a change on to the request that made it, or to the observer of the server.
+func (s *Server) report(t *table, o *object, c change) {
+	made := Change{Resource: t.resource, Namespace: o.meta().GetNamespace(), Name: o.meta().GetName()}
+	if c.before != nil {
+		made.Before = c.before.content
+	}
+	if c.after != nil {
+		made.After = c.after.content
+	}
+	switch {
+	case s.current != nil:
+		s.current.Changes = append(s.current.Changes, made)
+	case s.Changed != nil:
+		s.Changed(made)
+	}
 }
 
 // record keeps a change and wakes the watches.

@@ -42,6 +42,26 @@ func (s *Server) MergePatch(
 	return s.submit(gr, "", c)
 }
 
+// MergePatchStatus patches the status of an object by the rules for clients, as its controller does.
+func (s *Server) MergePatchStatus(
+	gr schema.GroupResource,
+	namespace, name string,
+	patch []byte,
+) (map[string]any, error) {
+	c := &Request{
+		Verb: "patch", Namespace: namespace, Name: name, Subresource: "status", Body: patch,
+		ContentType: string(types.MergePatchType),
+	}
+	return s.submit(gr, "", c)
+}
+
+// RequestDeletion deletes an object by the rules for clients, as a user does: an object with finalizers
+// is only marked.
+func (s *Server) RequestDeletion(gr schema.GroupResource, namespace, name string) error {
+	_, err := s.submit(gr, "", &Request{Verb: "delete", Namespace: namespace, Name: name})
+	return err
+}
+
 // submit answers a request of a user, which is not reported, and returns the stored object.
 func (s *Server) submit(
 	gr schema.GroupResource,

@@ -260,10 +260,25 @@ func (s *Server) finish(
 	if err == nil && c.Resource.Kind == customResourceDefinition {
 		err = s.serveDefinition(o.content)
 	}
-	if err != nil || present == nil {
+	if err == nil && present == nil {
+		return o, s.collectOrphan(t, o)
+	}
+	if err != nil {
 		return o, err
 	}
 	return o, s.released(present)
+}
+
+// collectOrphan deletes a new object of a client if all of its owners are gone, as the garbage
+// collector does.
+func (s *Server) collectOrphan(t *table, o *object) error {
+	owners := o.meta().GetOwnerReferences()
+	exists := func(owner metav1.OwnerReference) bool { _, ok := s.byUID[owner.UID]; return ok }
+	if s.current == nil || len(owners) == 0 || slices.ContainsFunc(owners, exists) {
+		return nil
+	}
+	_, err := s.remove(t, o.key, &metav1.DeleteOptions{})
+	return err
 }
 
 // released finishes the deletion of owners that waited for this object, which may have fewer owners.

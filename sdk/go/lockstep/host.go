@@ -39,7 +39,7 @@ func (h *host) serve(t *testing.T) error {
 	go h.watch()
 	err := h.answer(map[string]any{"hello": map[string]any{
 		"protocol": Protocol, "engine": h.engine.Name, "release": h.engine.Release,
-		"supports": []string{"disturbances"},
+		"supports": []string{"disturbances", "objects"},
 	}})
 	for err == nil {
 		var q *request

@@ -19,6 +19,7 @@ type observed struct {
 	run        *Run
 	sentEvents bool
 	turns      *turns // or nil
+	objects    bool   // changes of objects are recorded
 
 	mu      sync.Mutex
 	entries []entry
@@ -28,11 +29,18 @@ type observed struct {
 	acted   bool          // there is such an entry since the metrics were recorded
 }
 
-// begin forgets the entries of the previous step.
+// begin forgets the entries of the previous step. The changes of objects before t=0 remain.
 func (o *observed) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.entries, o.settled = nil, 0
+	var kept []entry
+	for _, e := range o.entries {
+		if e.at < 0 && e.kind == "write" {
+			e.at = 0
+			kept = append(kept, e)
+		}
+	}
+	o.entries, o.settled = kept, len(kept)
 }
 
 func (o *observed) log() []entry {
@@ -138,6 +146,9 @@ func (o *observed) answered(c *apiserver.Request) {
 	if c.Resource == nil {
 		o.metricsQuery(c)
 		return
+	}
+	if o.objects && isAnyWrite(c) {
+		defer o.objectWrites(c)
 	}
 	isWrite := c.Verb == "update" || c.Verb == "patch"
 	switch {

@@ -24,6 +24,7 @@ type openRequest struct {
 	Turns        bool                       `json:"turns"`
 	SentEvents   bool                       `json:"sentEvents"`
 	Disturbances []disturbance              `json:"disturbances"`
+	Objects      []json.RawMessage          `json:"objects"`
 }
 
 // kind is a kind of scaled objects.
@@ -58,6 +59,9 @@ type change struct {
 	ExternalMetric *seriesMetric   `json:"externalMetric"`
 	Faults         *faults         `json:"faults"`
 	InNamespace    *inNamespace    `json:"inNamespace"`
+	ApplyObject    json.RawMessage `json:"applyObject"`
+	PatchObject    *objectEdit     `json:"patchObject"`
+	DeleteObject   *objectRef      `json:"deleteObject"`
 	restart        bool
 }
 

@@ -54,8 +54,8 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 		lead += period
 	}
 	epoch := time.Now().Add(lead).Truncate(time.Minute).Add(time.Minute)
-	o := &observed{epoch: epoch, run: run, sentEvents: q.SentEvents}
-	s := &session{engine: e, run: run, observed: o, world: newWorld(run.Server, q, epoch)}
+	o := &observed{epoch: epoch, run: run, sentEvents: q.SentEvents, objects: q.Objects != nil}
+	s := &session{engine: e, run: run, observed: o, world: newWorld(run.Server, q, o)}
 	if q.Turns {
 		s.takeTurns()
 	}
@@ -65,6 +65,9 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 	}
 	run.Server.Before, run.Server.After = s.traffic.before, s.traffic.after
 	present.Store(o)
+	if err := s.world.create(q.Objects); err != nil {
+		return nil, err
+	}
 	time.Sleep(time.Until(epoch) - lead)
 	s.start()
 	err := s.pass(0)

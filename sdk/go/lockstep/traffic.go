@@ -58,9 +58,13 @@ func (t *traffic) after(c *apiserver.Request) {
 }
 
 func isWrite(c *apiserver.Request) bool {
+	return isAnyWrite(c) && (c.Resource == nil || c.Resource.Kind != "Event")
+}
+
+func isAnyWrite(c *apiserver.Request) bool {
 	switch c.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
-		return c.Resource == nil || c.Resource.Kind != "Event"
+		return true
 	}
 	return false
 }

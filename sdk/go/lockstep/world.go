@@ -32,11 +32,24 @@ type world struct {
 	faults    faults
 	turns     *turns   // or nil
 	hpas      []string // the names of all HPAs that were created
+	observed  *observed
+	// applied are the manifests that were last applied, by resource, namespace and name.
+	applied map[string][]byte
+	// changed gets the changes that the present change of an object makes.
+	changed func(apiserver.Change)
 }
 
-func newWorld(s *apiserver.Server, q *openRequest, epoch time.Time) *world {
+func newWorld(s *apiserver.Server, q *openRequest, o *observed) *world {
 	w := &world{
-		server: s, namespace: q.Namespace, epoch: epoch, templates: map[string]*podTemplate{},
+		server: s, namespace: q.Namespace, epoch: o.epoch, observed: o,
+		templates: map[string]*podTemplate{}, applied: map[string][]byte{},
+	}
+	s.Changed = func(c apiserver.Change) {
+		if w.changed != nil {
+			w.changed(c)
+		} else {
+			o.changed(c, "", "")
+		}
 	}
 	w.metrics = newMetrics(w)
 	for _, k := range q.Targets {
@@ -109,7 +122,7 @@ func (e *apiError) status() error {
 }
 
 // apply makes a change in the namespace of the HPAs. It returns the API server's answer to a write of
-// an HPA.
+// an HPA or another object.
 func (w *world) apply(c *change) (answer any, err error) {
 	switch {
 	case c.CreateHPA != nil:
@@ -129,6 +142,15 @@ func (w *world) apply(c *change) (answer any, err error) {
 	case c.DeleteHPA != nil:
 		deleted := map[string]any{"deleted": map[string]string{"name": c.DeleteHPA.Name}}
 		return deleted, w.server.Delete(hpaResource, w.namespace, c.DeleteHPA.Name)
+	case c.ApplyObject != nil:
+		write, err := w.applyObject(c.ApplyObject)
+		return map[string]any{"write": write}, err
+	case c.PatchObject != nil:
+		write, err := w.patchObject(c.PatchObject)
+		return map[string]any{"write": write}, err
+	case c.DeleteObject != nil:
+		write, err := w.deleteObject(c.DeleteObject)
+		return map[string]any{"write": write}, err
 	case c.InNamespace != nil && c.InNamespace.Change != nil:
 		return nil, w.applyIn(c.InNamespace.Namespace, c.InNamespace.Change)
 	}

@@ -10,7 +10,7 @@ use super::super::manifests::{
     self, Autoscalers, failure, missing_values, note_missing, requires_values,
 };
 use super::super::output::{columns, tell};
-use super::super::run::parse_each;
+use super::super::run::parse_modeled;
 use super::super::setting::{Names, Setting};
 use super::{Args, CURRENT};
 use kube_autoscaler_models::time::Span;
@@ -112,7 +112,7 @@ impl Known {
 fn from_files<'s>(found: &[Fixture], settings: &[&'s Setting]) -> Result<Subjects<'s>, Failure> {
     // All errors are reported first.
     let (mut scenarios, mut measured, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    for (fixture, parsed) in found.iter().zip(parse_each(found)?) {
+    for (fixture, parsed) in found.iter().zip(parse_modeled(found)?) {
         match parsed.applied() {
             Ok(scenario) => {
                 scenarios.push(scenario);

@@ -140,6 +140,7 @@ fn lacks_field(key: &str, answers: &[Answered]) -> Result<(), String> {
         }
         ApiOutcome::Refused { .. } => Ok(()),
         ApiOutcome::Deleted { .. } => Err("the HPA was deleted".to_owned()),
+        ApiOutcome::Write(write) => Err(write.to_string()),
     }
 }
 

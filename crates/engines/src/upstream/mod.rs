@@ -222,6 +222,9 @@ impl Engine for Upstream {
     fn unsupported_reason(&mut self, scenario: &Scenario) -> Option<SkipReason> {
         // `open` reports a program that can't run.
         self.process().ok()?;
+        if scenario.has_objects() && !self.supports.contains(&Feature::Objects) {
+            return Some("the engine does not support `objects`".into());
+        }
         if !has_changes_during_reconciles(scenario) {
             return None;
         }
@@ -253,7 +256,7 @@ impl Engine for Upstream {
         let log = Log::new(Time::ZERO, scenario.namespace.clone(), hpas, takes_turns(scenario));
         Ok(Box::new(UpstreamSession {
             now: Time::ZERO,
-            log: log.for_protocol(protocol),
+            log: log.for_protocol(protocol).by_instant(scenario.has_objects()),
             opened: false,
             sent: VecDeque::new(),
             older: Older::for_release(release),
@@ -301,27 +304,28 @@ struct SentStep {
 
 impl SentStep {
     fn new(step: &Step) -> SentStep {
-        let requests = step.apply.iter().filter(|change| change.is_hpa_request()).count();
+        let requests = step.apply.iter().filter(|change| change.is_request()).count();
         let during = step.during.iter().map(|During { after, number, apply }| {
-            let answers = apply.iter().filter(|change| change.is_hpa_request()).count();
+            let answers = apply.iter().filter(|change| change.is_request()).count();
             Answered { after: *after, number: *number, answers, at: None }
         });
         SentStep { until: step.until, requests, during: during.collect() }
     }
 
-    /// Checks an answer. `during`: the number of answers to changes in the middle of reconciles.
+    /// Checks an answer to a step, which has this number of answers to changes. `during`: the
+    /// number of answers to changes in the middle of reconciles.
     ///
     /// # Errors
     /// How the answer breaks the protocol.
-    fn check(&self, answer: &Stepped, during: usize) -> Result<(), String> {
+    fn check(&self, answer: &Stepped, answers: usize, during: usize) -> Result<(), String> {
         let (until, requests) = (self.until, self.requests + during);
         if answer.now != until {
             return Err(format!("it ended a step at {}, not at {until}", answer.now));
         }
-        if answer.api.len() != requests {
+        if answers != requests {
             return Err(format!(
-                "it returned {} `api` answers to a step with {requests} changes to HPAs",
-                answer.api.len()
+                "it returned {answers} `api` answers to a step with {requests} changes to HPAs or \
+                 other objects"
             ));
         }
         Ok(())
@@ -391,8 +395,9 @@ impl Session for UpstreamSession<'_> {
                 let sent = self.sent.pop_front();
                 let during = sent.iter().flat_map(|sent| sent.during.iter().copied()).collect();
                 let stepped = self.log.stepped(answer, self.now, during).and_then(|stepped| {
-                    let during = self.log.answers_during();
-                    sent.map_or(Ok(()), |sent| sent.check(&stepped, during)).map(|()| stepped)
+                    let (answers, during) = (self.log.answers(), self.log.answers_during());
+                    let checked = sent.map(|sent| sent.check(&stepped, answers, during));
+                    checked.unwrap_or(Ok(())).map(|()| stepped)
                 });
                 let stepped = stepped.map_err(|why| self.engine.give_up(&why))?;
                 self.now = stepped.now;

@@ -57,6 +57,12 @@ pub struct Open<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     disturbances: Option<&'a [Disturbance]>,
+    /// The manifests of objects of any kind that exist before the controller starts. If it is
+    /// present, `log` has to contain all changes of objects (`write`). Only sent to engines that
+    /// support it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<serde_json::Map<String, Value>>>")]
+    objects: Option<&'a [Value]>,
 }
 
 /// A line that an engine reads.
@@ -87,6 +93,7 @@ impl<'a> Open<'a> {
             sent_events: scenario.observed.sent_events,
             all_metrics: scenario.observed.all_metrics && protocol >= ALL_METRICS,
             disturbances: None,
+            objects: scenario.objects.as_deref(),
         }
     }
 

@@ -104,6 +104,7 @@ fn hpa_scenario(dice: &mut Dice, area: Area, release: Release) -> Scenario {
     let until = draft.until();
     *dice = draft.dice;
     Scenario {
+        objects: None,
         path: String::new(),
         id: String::new(),
         requirement: String::new(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::words;
 use crate::counted;
 use kube_autoscaler_models::api::ApiError;
-use kube_lockstep_scenario::resolved::{Action, PodSet, QueryError, TimelineEvent};
+use kube_lockstep_scenario::resolved::{Action, ObjectEdit, PodSet, QueryError, TimelineEvent};
 
 /// The maximum number of characters of a text.
 const LONGEST: usize = 160;
@@ -99,6 +99,9 @@ pub(super) fn action(action: &Action) -> String {
         Action::DeleteHpa(_) => "the HPA is deleted".to_owned(),
         Action::CreateHpa(_) => "the HPA is created again".to_owned(),
         Action::RestartController(_) => "the controller restarts".to_owned(),
+        Action::ApplyObject(manifest) => applied(manifest),
+        Action::EditObject(edit) => edited(edit),
+        Action::DeleteObject(object) => format!("{object} is deleted"),
         Action::OomKill(it) => {
             format!("OOM kill of {}", container_in(it.container.as_ref(), &it.pods))
         }
@@ -115,6 +118,17 @@ pub(super) fn action(action: &Action) -> String {
         Action::DeleteCheckpoint(name) => format!("checkpoint {name} is deleted"),
         Action::RestartRecommender(_) => "the recommender restarts".to_owned(),
     }
+}
+
+/// `Deployment web is applied`.
+fn applied(manifest: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {} is applied", text(&manifest["kind"]), text(&manifest["metadata"]["name"]))
+}
+
+/// `Deployment web is edited: paused true`.
+fn edited(edit: &ObjectEdit) -> String {
+    format!("{} is edited: {}", edit.object(), fields(&edit.patch).join(", "))
 }
 
 /// `app in pod 0`.

@@ -1,6 +1,7 @@
 //! Resolution of the expectations.
 
 use super::cursor::{At, Problems};
+use super::expect_object::{self, Subjects};
 use super::hpa::Hpas;
 use super::served::Asked;
 use super::values::{LATER_END, not_after_end};
@@ -16,10 +17,10 @@ use kube_autoscaler_models::time::{Span, Time};
 /// The conditions that the HPA controller sets.
 const CONDITIONS: [&str; 4] = ["AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"];
 /// The fields for the time of an expectation.
-const WHENS: [&str; 8] =
-    ["tick", "at", "always", "never", "within", "atMost", "series", "sequence"];
+const WHENS: [&str; 9] =
+    ["tick", "at", "always", "never", "within", "atMost", "series", "sequence", "rests"];
 /// The fields for the times of an expectation that contain the expected values.
-const ALONE: [&str; 3] = ["atMost", "series", "sequence"];
+const ALONE: [&str; 4] = ["atMost", "series", "sequence", "rests"];
 /// The hint for ticks of 0.
 const FROM_1: &str = "ticks are counted from 1";
 /// The fields for expected values.
@@ -51,6 +52,11 @@ pub(super) fn resolve(
     problems: &mut Problems,
 ) -> Vec<Expectation> {
     let mut expectations = Vec::new();
+    let subjects = Subjects {
+        has_objects: file.objects.is_some(),
+        has_hpa: !hpas.is_empty(),
+        has_target: !hpas.is_empty() || file.workload.target.is_some(),
+    };
     for (index, expectation) in file.expect.iter().enumerate() {
         let AnyExpectation::Hpa(expectation) = expectation else { continue };
         let (mut expectation, at) = ((**expectation).clone(), at.index(index));
@@ -59,13 +65,16 @@ pub(super) fn resolve(
             hpas.named(name, at.key("hpa"), problems);
         } else if let [alone, ..] = at.given(&ALONE).as_slice()
             && hpas.scale_different_targets()
+            && !expectation.is_on_writes()
         {
             let hint = format!("add `hpa: NAME`, one of {}", hpas.names());
             let what = "the HPA is ambiguous: the HPAs scale different targets";
             problems.hint(at.key(alone), what, hint);
         }
         check_when(&mut expectation, at, file.until, most_ticks, problems);
-        check_values(&expectation, at, problems);
+        if !expect_object::check(&expectation, subjects, at, problems) {
+            check_values(&expectation, at, problems);
+        }
         let is_edit = |event: &TimelineEvent| matches!(event.action, Action::EditHpa(_));
         if !file.timeline.iter().any(is_edit) {
             let known = hpas.asked_of(expectation.hpa.as_deref());
@@ -95,7 +104,8 @@ fn check_when(
         let what = "`toleranceTicks` requires `tick`, `at` or `series`";
         problems.plain(at.key_position("toleranceTicks"), what);
     }
-    if expectation.since != Since::Start && ["tick", "sequence", "atMost"].contains(&name) {
+    if expectation.since != Since::Start && ["tick", "sequence", "atMost", "rests"].contains(&name)
+    {
         let what = format!("`since` does not apply to `{name}`");
         problems.hint(at.key_position("since"), what, "remove `since`");
     }
@@ -217,8 +227,9 @@ fn check_values(expectation: &Expectation, at: At<'_>, problems: &mut Problems) 
             problems.hint(at.key_position(first), what, "write a separate expectation");
         }
         let bound = expectation.at_most.as_ref();
-        if bound.is_some_and(|it| it.direction_changes.is_some() == it.rescales.is_some()) {
-            let what = "expected exactly one of directionChanges and rescales";
+        if bound.is_some_and(|it| it.limits().into_iter().flatten().count() != 1) {
+            let what = "expected exactly one of directionChanges, rescales, writes, \
+                        writesWithoutChange and writersPerField";
             problems.plain(at.key("atMost"), what);
         }
         return;

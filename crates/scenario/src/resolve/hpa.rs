@@ -68,8 +68,10 @@ impl Hpas {
                 problems.hint(at.key_position("hpas"), what, "list all HPAs in `hpas`");
                 return None;
             }
+            (None, None) if at.key("objects").node().is_some() => return Some(Hpas::default()),
             (None, None) => {
-                let hint = "set `hpa`, `hpas` for several HPAs, or `vpa`";
+                let hint = "set `hpa`, `hpas` for several HPAs, `vpa`, or `objects` for any other \
+                            controller";
                 problems.hint(at, "missing field `hpa`", hint);
                 return None;
             }
@@ -155,6 +157,10 @@ impl Hpas {
         if let [only] = self.list.as_slice() { Some(only.name.clone()) } else { None }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// The names of the HPAs, for messages.
     pub(super) fn names(&self) -> String {
         let names: Vec<&str> = self.list.iter().map(|hpa| &*hpa.name).collect();
@@ -163,7 +169,8 @@ impl Hpas {
 
     /// Returns true if the HPAs have more than one target.
     pub(super) fn scale_different_targets(&self) -> bool {
-        self.list.iter().any(|hpa| hpa.target_index != self.list[0].target_index)
+        let first = self.list.first().map(|hpa| hpa.target_index);
+        self.list.iter().any(|hpa| Some(hpa.target_index) != first)
     }
 
     /// The target of the first HPA.
@@ -172,7 +179,7 @@ impl Hpas {
     }
 
     pub(super) fn namespace(&self) -> Arc<str> {
-        self.list.first().map(|hpa| hpa.namespace.clone()).unwrap_or_default()
+        self.list.first().map_or_else(|| "default".into(), |hpa| hpa.namespace.clone())
     }
 
     /// Notes for the reader.

@@ -4,10 +4,12 @@
 mod controller;
 mod cursor;
 mod expect;
+mod expect_object;
 mod hpa;
 mod lenient;
 mod metadata;
 pub mod metrics;
+mod objects;
 mod other_namespaces;
 mod other_pods;
 mod reach;
@@ -130,12 +132,12 @@ struct Input<'f> {
 /// Resolves the part of the HPAs. After problems, the result is absent or incomplete.
 fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let Input { path, file, at, read, .. } = input;
-    require_workload(at, problems);
     let releases = file.releases.kubernetes();
     let (flags, gates, gate_overrides) = controller::resolve(file, at, releases, problems);
     let mut hpas = Hpas::resolve(file, at, read, &gates, problems);
-    let target = hpas.as_ref().and_then(Hpas::target);
-    let workload = workload::resolve(&file.workload, at.key("workload"), target, problems);
+    let objects = objects::resolve(file, hpas.as_ref(), at, read, problems);
+    let target = objects.target.as_ref();
+    let workload = workload::resolve(&objects.workload, at.key("workload"), target, problems);
     let others = target::others(file, at.key("otherTargets"), target, problems);
     let other_pods = other_pods::resolve(file, at.key("otherPods"), target, problems);
     let other_namespaces = other_namespaces::resolve(file, at, hpas.as_ref(), problems);
@@ -150,6 +152,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
     let unit_notes = units::check(&metrics, workload.as_ref(), known, at, problems);
     let context = ResolveContext {
         file,
+        read,
         hpas: known,
         workload: workload.as_ref(),
         others: &others,
@@ -176,6 +179,7 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         explicit_flags: controller::given(file),
         gate_overrides,
         namespace: hpas.namespace(),
+        objects: objects.manifests,
         notes,
         manifest_notes: Vec::new(),
         is_of_manifests: false,
@@ -193,8 +197,14 @@ fn scenario(input: Input<'_>, problems: &mut Problems) -> Option<Scenario> {
         expect,
         search,
         hash: String::new(),
-        line: at.key_position(if file.hpa.is_some() { "hpa" } else { "hpas" }).line,
+        line: line(at),
     })
+}
+
+/// The line for messages about the whole scenario.
+fn line(at: At<'_>) -> usize {
+    let given = at.given(&["hpa", "hpas", "objects"]);
+    at.key_position(given.first().copied().unwrap_or_default()).line
 }
 
 /// Notes that are not about one signal.
@@ -211,6 +221,8 @@ fn expectations(
     problems: &mut Problems,
 ) -> Vec<Expectation> {
     let ticks = most_ticks(file, sync_period, at, problems);
+    // Other controllers than an HPA's act at any time.
+    let ticks = ticks.filter(|_| at.key("objects").node().is_none());
     expect::resolve(file, hpas, at.key("expect"), ticks, problems)
 }
 
@@ -262,14 +274,6 @@ fn check_kind(root: &Node) -> Result<(), Diagnostic> {
         }
     }
     Ok(())
-}
-
-/// Adds a problem if the workload or its replicas are missing.
-fn require_workload(at: At<'_>, problems: &mut Problems) {
-    require("workload", at, problems);
-    if at.key("workload").is_map() {
-        require("replicas", at.key("workload"), problems);
-    }
 }
 
 /// Adds a problem if a field is missing that only some scenarios require.

@@ -11,7 +11,7 @@ use crate::resolved::{BUILT_IN, OtherTarget, ScalableKind, usual_plural};
 use kube_autoscaler_models::selector::Selector;
 
 /// A target as its reference describes it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Target {
     pub group: String,
     pub version: String,

@@ -7,7 +7,7 @@ use super::hpa::{Hpas, quantities};
 use super::reach::{Reach, check_reach};
 use super::values::{check_replicas, not_after_end, resource};
 use super::workload::known_container;
-use super::{metadata, rolling_update};
+use super::{Reader, metadata, objects, rolling_update};
 use crate::action::usual_reason;
 use crate::autoscalers::Autoscalers;
 use crate::decode::{Nulls, decode};
@@ -25,6 +25,7 @@ use kube_autoscaler_models::time::{Span, Time};
 #[derive(Clone, Copy)]
 pub(super) struct ResolveContext<'s> {
     pub file: &'s ScenarioFile,
+    pub read: Reader<'s>,
     pub hpas: &'s Hpas,
     pub workload: Option<&'s Workload>,
     pub others: &'s [OtherTarget],
@@ -70,6 +71,7 @@ pub(super) fn resolve_each(
         check_hpa(context, &mut event, at, problems);
         check_target(context, &mut event, at, problems);
         let name = event.action.name();
+        check_objects(context, &event, at, problems);
         check_action(context, &mut event, at.key(&name), problems);
         events.push(event);
     }
@@ -304,8 +306,49 @@ fn check_action(
         }
         Action::Scale(replicas) => check_replicas(*replicas, at, problems),
         Action::EditHpa(_) => check_edit(at, problems),
+        Action::ApplyObject(manifest) => {
+            *manifest = objects::resolve_one(at, context.read, problems).unwrap_or_default();
+        }
+        Action::EditObject(edit) => objects::check_ref(&edit.object(), at, problems),
+        Action::DeleteObject(object) => objects::check_ref(object, at, problems),
         _ => {}
     }
+}
+
+/// Checks that the scenario has the object of an action, in scenarios with and without `objects`.
+fn check_objects(
+    context: &ResolveContext<'_>,
+    event: &TimelineEvent,
+    at: At<'_>,
+    problems: &mut Problems,
+) {
+    let ResolveContext { hpas, file, .. } = *context;
+    let has_objects = file.objects.is_some();
+    let has_target = !hpas.is_empty() || file.workload.target.is_some();
+    let name = event.action.name();
+    let missing = match event.action.scope() {
+        ActionScope::Object if !has_objects => "`objects`, which may be an empty list",
+        // Without `objects`, the missing HPA is already reported.
+        _ if !has_objects => return,
+        ActionScope::Hpa if hpas.is_empty() => "an HPA",
+        ActionScope::Pods | ActionScope::Samples | ActionScope::Target if !has_target => {
+            "a workload"
+        }
+        _ if matches!(event.action, Action::CacheLag(_) | Action::UpdateStatusError(_))
+            && hpas.is_empty() =>
+        {
+            "an HPA"
+        }
+        _ => {
+            if event.during.is_some() && hpas.is_empty() {
+                let position = at.key_position("during");
+                problems.hint(position, "`during` requires an HPA", "remove `during`");
+            }
+            return;
+        }
+    };
+    let hint = "add it, or remove the event";
+    problems.hint(at.key_position(&name), format!("`{name}` requires {missing}"), hint);
 }
 
 /// The names of the metrics of a file, by API.

@@ -20,6 +20,7 @@ impl VpaScenario {
         let sampling = self.metrics.sampling;
         let resources = self.usage(&self.metrics.resources);
         Scenario {
+            objects: None,
             id: self.id.clone(),
             path: self.path.clone(),
             requirement: String::new(),

@@ -254,6 +254,7 @@ fn outcome(outcome: &ApiOutcome) -> String {
         ApiOutcome::Stored { spec, .. } => format!("stored {}", json(spec)),
         ApiOutcome::Refused { message, .. } => format!("refused: {message}"),
         ApiOutcome::Deleted { .. } => "deleted".to_owned(),
+        ApiOutcome::Write(write) => write.to_string(),
     }
 }
 

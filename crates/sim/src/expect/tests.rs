@@ -79,7 +79,8 @@ fn limit(
     rescales: Option<u32>,
     span: Option<i64>,
 ) -> Option<AtMost> {
-    Some(AtMost { direction_changes, rescales, in_: span.map(Span::from_secs) })
+    let in_ = span.map(Span::from_secs);
+    Some(AtMost { direction_changes, rescales, in_, ..AtMost::default() })
 }
 
 fn some(text: &str) -> Option<String> {

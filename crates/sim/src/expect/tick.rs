@@ -126,10 +126,18 @@ pub(super) fn fold<'a>(
             external_scales = rest;
         }
         let target = targets.target(observation);
-        let replicas = &mut targets.all[target].2;
-        let before = *replicas;
-        *replicas = observation.scaled_to().unwrap_or(before);
-        let rescaled = before != *replicas;
+        let mut before = 0;
+        // Without a target, a tick has no replicas.
+        if let Some((resource, name, replicas)) = targets.all.get_mut(target) {
+            before = *replicas;
+            let written = match targets.hpas.is_empty() {
+                true => observation.replicas_written_to(resource, name),
+                false => observation.scaled_to(),
+            };
+            *replicas = written.unwrap_or(before);
+        }
+        let written = targets.all.get(target).map_or(0, |target| target.2);
+        let rescaled = before != written;
         while let [first, rest @ ..] = external_scales
             && first.moment == Moment::AfterWrite
             && first.at <= observation.end()
@@ -137,7 +145,7 @@ pub(super) fn fold<'a>(
             targets.all[first.target].2 = first.replicas;
             external_scales = rest;
         }
-        let replicas = targets.all[target].2;
+        let replicas = targets.all.get(target).map_or(0, |target| target.2);
         let written = observation.status_write().filter(|write| write.error.is_none());
         if let Some(write) = written {
             statuses.retain(|(hpa, _)| *hpa != &*observation.hpa);

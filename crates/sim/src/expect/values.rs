@@ -51,7 +51,7 @@ pub(super) fn wrong_at(tick: &Tick<'_>, expected: &Expectation) -> Option<Wrong>
             wrong.add_value(UnmetValue::new("error", &Quoted(part), &seen));
         }
     }
-    (!wrong.texts.is_empty()).then_some(wrong)
+    (!wrong.is_empty()).then_some(wrong)
 }
 
 /// The values that are not as expected.
@@ -84,10 +84,15 @@ impl Wrong {
     }
 
     /// Adds a value with its form for programs.
-    fn add_value(&mut self, value: UnmetValue) {
+    pub(super) fn add_value(&mut self, value: UnmetValue) {
         let UnmetValue { field, expected, observed, .. } = &value;
         self.texts.push(format!("{field}: expected {expected}, was {observed}"));
         self.values.push(value);
+    }
+
+    /// Returns true if all values are as expected.
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
     }
 
     fn number(&mut self, field: &str, range: Bounds<i32>, seen: Option<i32>) {

@@ -15,6 +15,9 @@ pub(super) trait ExpectedTick: Display + Sized {
     /// An expectation of the values of a tick.
     type Expectation;
 
+    /// The word for a tick in messages.
+    const NOUN: &'static str = "tick";
+
     /// The time since the start of the scenario.
     fn at(&self) -> Time;
 
@@ -100,8 +103,8 @@ fn always<T: ExpectedTick>(ticks: &[T], expected: &T::Expectation) -> Option<Mis
     let Some((tick, first)) = wrong.next() else { return T::too_often(ticks, expected) };
     let more = match wrong.count() {
         0 => String::new(),
-        1 => " (and 1 more tick)".to_owned(),
-        more => format!(" (and {more} more ticks)"),
+        1 => format!(" (and 1 more {})", T::NOUN),
+        more => format!(" (and {more} more {}s)", T::NOUN),
     };
     Some(first.at(tick, |first| format!("{tick}: {first}{more}")))
 }

@@ -856,6 +856,8 @@ pub fn conclude(
         &ScaleTargets::new(scenario),
         &findings.external_scales,
     );
+    outcome.unmet.extend(expect::of_objects(expected, release, &findings.trace, scenario));
+    outcome.unmet.sort_by_key(|unmet| unmet.number);
     let why = |index: usize| findings.why(index);
     outcome.unmet = outcome.unmet.drain(..).map(|unmet| unmet.with_reason(why)).collect();
     outcome.not_compared = match &findings.comparison.divergence {

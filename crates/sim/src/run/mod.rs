@@ -22,6 +22,7 @@ pub mod recommender;
 pub mod recommender_change;
 pub mod recommender_lockstep;
 mod shard;
+pub mod snapshot;
 mod updater_lockstep;
 mod vpa;
 mod without_model;
@@ -50,6 +51,7 @@ pub use vpa::VpaRun;
 
 use crate::compare::{Divergence, KnownDisagreement};
 use crate::expect::Unmet;
+use crate::objects::ReportedWrite;
 use crate::trace::Trace;
 use kube_autoscaler_models::derivation::Derivation;
 use kube_autoscaler_models::rules::{AnyRelease, VpaRelease};
@@ -212,6 +214,8 @@ pub struct Outcome {
     pub controllers: Vec<ControllerRun>,
     /// Expectations that the observations do not meet.
     pub unmet: Vec<Unmet>,
+    /// The writes of objects, if an expectation is not met and the scenario has `objects`.
+    pub writes: Vec<ReportedWrite>,
     /// Parts of the scenario that are probably mistakes.
     pub notes: Vec<Note>,
     /// Ticks for which the model allows more than one outcome, because of the time at which the
@@ -265,6 +269,7 @@ impl Outcome {
             not_compared: 0,
             controllers: Vec::new(),
             unmet: Vec::new(),
+            writes: Vec::new(),
             notes: Vec::new(),
             ambiguous_ticks: 0,
             retries: 0,

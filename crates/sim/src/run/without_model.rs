@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::Outcome;
 use super::findings::Findings;
 use super::lockstep::{HpaLockstep, conclude, inconclusive, trace_of, unfinished};
-use super::{Verdict, during};
+use super::{Note, Verdict, during};
 use crate::engine::{Engine, EngineError, Step};
-use crate::trace::Stepped;
+use crate::objects::reported;
+use crate::trace::{ApiOutcome, Observation, Stepped, Trace};
 use crate::world::Change;
 use kube_autoscaler_models::rules::Rules;
 use kube_autoscaler_models::time::Span;
@@ -33,17 +34,34 @@ pub(super) fn run(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Outcome 
     }
     let mut findings = Findings::new(trace_of(scenario, &name, &release.to_string()), &[]);
     match observe(scenario, engine, &mut findings) {
-        Ok(()) => conclude(&mut outcome, scenario, release, findings),
+        Ok(()) => {
+            let writes = reported(&findings.trace);
+            conclude(&mut outcome, scenario, release, findings);
+            if outcome.verdict == Verdict::Unmet {
+                outcome.writes = writes;
+            }
+        }
         Err(error) => outcome.verdict = inconclusive(error),
     }
     outcome
 }
 
+/// Notes on the changes of objects in the timeline that the API server rejected.
+fn rejections<'t>(scenario: &'t Scenario, trace: &'t Trace) -> impl Iterator<Item = Note> + 't {
+    trace.api.iter().filter_map(|(_, answer)| {
+        let ApiOutcome::Write(write) = &answer.outcome else { return None };
+        write.error.as_ref()?;
+        let event = scenario.timeline.iter().find(|event| event.at == answer.at);
+        let (line, what) = (event.map_or(scenario.line, |event| event.line), write.to_string());
+        let what = format!("the API server rejects a change at t={}: {what}", answer.at);
+        Some(Note { file: None, line, what, is_about_reading: false })
+    })
+}
+
 /// Why a scenario says nothing about a controller without a model, or can't run on it.
 fn unsupported(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Option<SkipReason> {
     let release = engine.release();
-    if let Some(why) =
-        scenario.unsupported_on(release).or_else(|| engine.unsupported_reason(scenario))
+    if let Some(why) = scenario.missing_on(release).or_else(|| engine.unsupported_reason(scenario))
     {
         return Some(why);
     }
@@ -81,6 +99,8 @@ fn observe(
     }
     findings.trace.unfinished = session.close()?;
     run.close(findings);
+    let rejections: Vec<Note> = rejections(scenario, &findings.trace).collect();
+    findings.notes.extend(rejections);
     Ok(())
 }
 
@@ -88,10 +108,10 @@ impl HpaLockstep<'_> {
     /// The next steps; `None` at the end of the scenario. A change of the cluster or of its metrics
     /// happens exactly at its time, before the controller acts at that time.
     fn steps_without_model(&mut self, longest: Span) -> Option<Vec<Step>> {
-        if let Some(event) = self.events.pop_front() {
+        if !self.start.is_empty() || !self.events.is_empty() {
             let mut apply = std::mem::take(&mut self.start);
             apply.extend(self.changes(self.now));
-            apply.push(event);
+            apply.extend(self.events.pop_front());
             return Some(vec![self.step(apply)]);
         }
         let (now, end) = (self.now, self.scenario.until);
@@ -127,7 +147,21 @@ impl HpaLockstep<'_> {
     /// Applies what the controller wrote to the world.
     fn follow(&mut self, stepped: &Stepped) {
         for tick in &stepped.ticks {
-            self.apply_observed(tick, None);
+            if self.scenario.hpas.is_empty() {
+                self.follow_any_controller(tick);
+            } else {
+                self.apply_observed(tick, None);
+            }
+        }
+    }
+
+    /// Applies the replicas that a controller without HPAs wrote to the world.
+    fn follow_any_controller(&mut self, tick: &Observation) {
+        for (index, target) in self.scenario.targets().enumerate() {
+            let written = tick.replicas_written_to(&target.group_resource(), target.name);
+            if let Some(replicas) = written {
+                self.world.scaled(tick.end(), index, replicas);
+            }
         }
     }
 }

@@ -14,13 +14,17 @@
 //! are removed there, and lines with `+`, which replace them. `-... 20 more lines` removes 20 more
 //! lines. If no lines are removed, the new lines are inserted before the place.
 //!
-//! The program reads these files. Only the test suites can write them.
+//! The program reads these files. Only the test suites can write those of upstream's controllers; a
+//! file with the trace of a program has one section without a build.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::Trace;
+use super::broken::broken;
 use super::header::{Build, Header};
-use super::text::TextError;
+use super::text::{self, TextError};
+use kube_autoscaler_models::content_hash::content_hash;
 
 /// The first word of the first line: the scenario's id and hash follow.
 pub const SCENARIO: &str = "scenario ";
@@ -189,6 +193,23 @@ impl<'t> TraceFile<'t> {
         }
         Ok(removed)
     }
+}
+
+/// The file with the trace of a program.
+///
+/// # Errors
+/// If a value can't be written as JSON.
+pub fn of_program(trace: &Trace) -> Result<String, serde_json::Error> {
+    let text = text::write(trace, &[])?;
+    let Trace { scenario, hash, engine, .. } = trace;
+    let body = text::body(&text);
+    let mut file = format!("{SCENARIO}{scenario} {hash}\n{ENGINE}{engine}\n");
+    file.push_str(&format!("{BODY}{}\n", content_hash(body)));
+    for line in body.lines().flat_map(broken) {
+        file.push_str(&line);
+        file.push('\n');
+    }
+    Ok(file)
 }
 
 /// The times in a trace, each with the line of the first value at this time.

@@ -4,6 +4,7 @@
 //! which upstream's traces are recorded, and `file` is the file with those of a scenario. Traces
 //! are not compared here.
 
+pub mod broken;
 pub mod file;
 pub mod header;
 mod members;
@@ -29,8 +30,9 @@ pub struct Trace {
     pub scenario: String,
     /// The scenario's content hash.
     pub hash: String,
-    /// The API server's answers to changes of HPAs, in order, each with the number of preceding
-    /// ticks: times alone do not order an answer and a tick of the same instant.
+    /// The API server's answers to changes of HPAs and other objects, in order, each with the
+    /// number of preceding ticks: times alone do not order an answer and a tick of the same
+    /// instant.
     pub api: Vec<(usize, ApiAnswer)>,
     /// The reconciles, in order of time.
     pub ticks: Vec<Observation>,
@@ -52,7 +54,8 @@ impl Trace {
 pub struct Stepped {
     /// The time that the engine reached.
     pub now: Time,
-    /// The API server's answers, one for each change of an HPA in the step.
+    /// The API server's answers, one for each change of an HPA or another object in the step. The
+    /// changes that the cluster itself makes to objects outside of reconciles follow.
     pub api: Vec<ApiAnswer>,
     /// The reconciles that began in the step, in order of time.
     pub ticks: Vec<Observation>,

@@ -84,7 +84,10 @@ impl Scope {
             ControllerAction::SendEvent(_) => self.sent_events,
             ControllerAction::Error { .. } => self.errors,
             ControllerAction::ControllerMetric(change) => self.shows_series(change),
-            ControllerAction::Reconcile { .. } | ControllerAction::Reconciled { .. } => false,
+            // No model predicts it.
+            ControllerAction::Write(_)
+            | ControllerAction::Reconcile { .. }
+            | ControllerAction::Reconciled { .. } => false,
         }
     }
 

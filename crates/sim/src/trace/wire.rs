@@ -14,7 +14,7 @@ use super::members::KnownMembers;
 use super::{ApiAnswer, ApiOutcome, Stepped};
 use crate::engine::disturbance::Disturbable;
 use kube_autoscaler_models::observation::{
-    ControllerAction, Event, Observation, Request, SentEvent,
+    ControllerAction, Event, ObjectWrite, Observation, Request, SentEvent,
 };
 use kube_autoscaler_models::tagged::{MemberName, Tagged};
 use kube_autoscaler_models::time::{Span, Time, rfc3339};
@@ -85,19 +85,24 @@ pub struct Hello {
     pub engine: String,
     /// The release, for example `v1.37.0`.
     pub release: String,
-    /// The optional features that the engine supports.
+    /// The optional parts of the protocol that the engine supports. Scenarios that require others
+    /// are skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub supports: Vec<Feature>,
 }
 
-/// An optional feature of the protocol.
+/// An optional part of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Feature {
     /// `disturbances` in `open`, and `disturbable` in `closed`.
     Disturbances,
-    /// A feature that this program does not know.
+    /// Scenarios with objects of any kind: `open.objects`, the changes `applyObject`, `patchObject`
+    /// and `deleteObject`, and the entry `write` of the log.
+    Objects,
+    /// A part that this version does not know.
     #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
@@ -108,7 +113,7 @@ pub enum Feature {
 pub struct SteppedJson {
     /// The time that the engine has reached.
     now: Time,
-    /// The answers to changes of HPAs, in order.
+    /// The answers to changes of HPAs and other objects, in order.
     #[serde(default)]
     api: Vec<ApiOutcome>,
     /// The actions of the controller, in order.
@@ -214,6 +219,12 @@ pub struct Log {
     /// The HPA of the next actions, if the log names it.
     current: Option<Arc<str>>,
     last: Option<Last>,
+    /// The changes of objects that the cluster itself made, outside of reconciles.
+    changed: Vec<ApiAnswer>,
+    /// The number of answers to changes in the last step.
+    answers: usize,
+    /// True if each instant at which the controller acts is a reconcile of its own.
+    by_instant: bool,
     /// The requests of the step at which changes were applied.
     answered: Vec<Answered>,
 }
@@ -252,8 +263,25 @@ impl Log {
             begun: Vec::new(),
             current: None,
             last: None,
+            changed: Vec::new(),
+            answers: 0,
+            by_instant: false,
             answered: Vec::new(),
         }
+    }
+
+    /// Treats each instant at which the controller acts as a reconcile: it is any controller, not
+    /// one of HPAs.
+    #[must_use]
+    pub fn by_instant(mut self, by_instant: bool) -> Log {
+        self.by_instant = by_instant;
+        self
+    }
+
+    /// The number of answers to changes in the last step.
+    #[must_use]
+    pub fn answers(&self) -> usize {
+        self.answers
     }
 
     /// Sets the time of t=0 in statuses.
@@ -286,15 +314,24 @@ impl Log {
         for entry in answer.log {
             check_time(&entry, previous, answer.now)?;
             previous = entry.at;
-            self.entry(entry)?;
+            match entry {
+                LogEntry { at, action: ControllerAction::Write(write), .. }
+                    if self.is_outside_of_reconciles(&write, at) =>
+                {
+                    self.changed.push(ApiAnswer { at, outcome: ApiOutcome::Write(write) });
+                }
+                entry => self.entry(entry)?,
+            }
         }
+        self.answers = answer.api.len();
         let before = answer.api.len().saturating_sub(self.answers_during());
         let during = self.answered.iter();
         let during =
             during.filter_map(|it| Some(std::iter::repeat_n(it.at?, it.answers))).flatten();
         let times = std::iter::repeat_n(applied, before).chain(during);
         let answers = answer.api.into_iter().zip(times);
-        let api = answers.map(|(outcome, at)| ApiAnswer { at, outcome }).collect();
+        let answers = answers.map(|(outcome, at)| ApiAnswer { at, outcome });
+        let api = answers.chain(self.changed.drain(..)).collect();
         let mut ticks = std::mem::take(&mut self.ticks);
         if let [only] = self.hpas.as_slice() {
             // A reconcile without a status write or an event does not name its HPA.
@@ -393,6 +430,12 @@ impl Log {
         Ok(())
     }
 
+    /// Returns true if the cluster itself made a change before the controller acted at this time.
+    /// Later ones can be its effects, and stay in their order among its writes.
+    fn is_outside_of_reconciles(&self, write: &ObjectWrite, at: Time) -> bool {
+        !write.is_of_controller() && self.last.as_ref().is_none_or(|last| last.at < at)
+    }
+
     /// Ends the reconcile of an HPA that is in progress.
     fn end_reconcile(&mut self, hpa: &Arc<str>, at: Time) -> Result<(), String> {
         self.current = None;
@@ -453,6 +496,7 @@ impl Log {
     fn begins_tick(&self, action: &ControllerAction, at: Time) -> bool {
         let Some(last) = &self.last else { return true };
         match action {
+            _ if self.by_instant => at > last.at,
             ControllerAction::UpdateScale(_) => false,
             _ if last.failed_scale_write => false,
             ControllerAction::GetScale { .. } => true,

@@ -14,6 +14,7 @@ use kube_autoscaler_models::api::{
 use kube_autoscaler_models::quantity::Quantity;
 use kube_autoscaler_models::shared::Shared;
 use kube_autoscaler_models::time::{Span, Time};
+use kube_lockstep_scenario::resolved::{ObjectEdit, ObjectRef};
 
 /// One change to the cluster.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +70,12 @@ pub enum Change {
     ExternalMetric(ExternalMetricChange),
     /// The requests that fail from now on. Replaces the previous ones.
     Faults(Faults),
+    /// An object of any kind is created or changed as by `kubectl apply`: the manifest, as JSON.
+    ApplyObject(serde_json::Value),
+    /// An object of any kind is edited by a JSON merge patch.
+    PatchObject(ObjectEdit),
+    /// An object of any kind is deleted.
+    DeleteObject(ObjectRef),
     /// The controller is replaced by a new one without any memory.
     RestartController,
     /// A change of a scale, of pods or of metrics in another namespace than that of the HPAs.
@@ -92,6 +99,16 @@ impl Change {
     #[must_use]
     pub fn is_hpa_request(&self) -> bool {
         matches!(self, Change::CreateHpa(_) | Change::PatchHpa { .. } | Change::DeleteHpa { .. })
+    }
+
+    /// Returns true for requests about an HPA or another object, which the API server answers.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        let is_of_object = matches!(
+            self,
+            Change::ApplyObject(_) | Change::PatchObject(_) | Change::DeleteObject(_)
+        );
+        is_of_object || self.is_hpa_request()
     }
 
     /// The name of the HPA that is created, edited or deleted.

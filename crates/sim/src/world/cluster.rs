@@ -102,8 +102,12 @@ impl Cluster {
                 self.custom_metrics.externals.insert(change.metric.clone(), answer);
             }
             Change::Faults(faults) => self.faults = Shared::new(faults.clone()),
-            // The controller reads no other namespace.
-            Change::RestartController | Change::InNamespace { .. } => {}
+            // The HPA controller reads no other namespace, and no other objects.
+            Change::RestartController
+            | Change::InNamespace { .. }
+            | Change::ApplyObject(_)
+            | Change::PatchObject(_)
+            | Change::DeleteObject(_) => {}
         }
         Ok(None)
     }

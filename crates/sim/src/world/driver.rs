@@ -365,6 +365,9 @@ fn api_change(scenario: &Scenario, event: &TimelineEvent) -> Option<Change> {
             Change::CreateHpa(hpa.manifest.clone())
         }
         Action::RestartController(_) => Change::RestartController,
+        Action::ApplyObject(manifest) => Change::ApplyObject(manifest.clone()),
+        Action::EditObject(edit) => Change::PatchObject(edit.clone()),
+        Action::DeleteObject(object) => Change::DeleteObject(object.clone()),
         _ => return None,
     })
 }

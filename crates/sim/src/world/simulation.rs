@@ -210,6 +210,7 @@ impl WorldSimulation {
         debug_assert!(scenario.timeline.is_sorted_by_key(|event| event.at));
         let (name, spec) = (Arc::from("t0"), scenario.workload.spec.clone());
         let template = NewTemplate { name: Arc::clone(&name), spec: spec.clone() };
+        let templates = Some(template).filter(|_| !scenario.workload.is_absent()).into_iter();
         let mut simulation = WorldSimulation {
             scenario: scenario.clone(),
             now: Time(i64::MIN),
@@ -233,7 +234,7 @@ impl WorldSimulation {
             schedule: Schedule::default(),
             usage: Shared::new(Usage::new(scenario)),
             changed_pods: Vec::new(),
-            touched: Touched { templates: vec![template], ..Touched::default() },
+            touched: Touched { templates: templates.collect(), ..Touched::default() },
         };
         for _ in 0..simulation.desired() {
             simulation.create_in_past();

@@ -14,6 +14,9 @@ const MAX_PODS: i32 = 200;
 pub(crate) fn unsupported_reason(scenario: &Scenario) -> Option<String> {
     let workload = &scenario.workload;
     let is_custom = PodOwner::new(workload) == PodOwner::Harness;
+    if scenario.has_objects() {
+        return Some("objects of any kind, whose controller is a program".to_owned());
+    }
     if scenario.vpa.is_some() {
         return Some("a VPA, whose updater and admission controller are simulated".to_owned());
     }

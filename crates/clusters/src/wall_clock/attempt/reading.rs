@@ -172,6 +172,7 @@ impl Names<'_> {
                 separate(event);
             }
             ControllerAction::SendEvent(_)
+            | ControllerAction::Write(_)
             | ControllerAction::Error { .. }
             | ControllerAction::ControllerMetric(_)
             | ControllerAction::Reconcile { .. }

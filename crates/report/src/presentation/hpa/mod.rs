@@ -347,6 +347,7 @@ impl Controller for Timeline<'_> {
                 ActionScope::Target
                 | ActionScope::Hpa
                 | ActionScope::Controller
+                | ActionScope::Object
                 | ActionScope::Vpa
                 | ActionScope::Recommender => "edit",
             },

@@ -152,6 +152,7 @@ fn answered(answer: &ApiAnswer, first: bool) -> Option<String> {
         }
         ApiOutcome::Refused { message, .. } => format!("{at}: refused: {message}"),
         ApiOutcome::Deleted { .. } => format!("{at}: {name} is deleted"),
+        ApiOutcome::Write(write) => format!("{at}: {write}"),
     })
 }
 

@@ -45,6 +45,7 @@ fn scenario(replicas: i32, change: impl FnOnce(&mut Scenario)) -> Arc<Scenario> 
     let mut scenario = Scenario {
         id: "test".to_owned(),
         path: "test.yaml".to_owned(),
+        objects: None,
         requirement: String::new(),
         upstream: String::new(),
         covers: Vec::new(),
