@@ -77,6 +77,7 @@ impl From<EngineError> for Failure {
         let what = error.to_string();
         Failure::engine(match error {
             EngineError::Unavailable { problem, .. } => Diagnostic { what, ..problem },
+            EngineError::Unsupported { .. } => what.into(),
             EngineError::Broken { output, .. } if output.is_empty() => what.into(),
             EngineError::Broken { output, .. } => format!("{what}\n{}", output.trim_end()).into(),
         })

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -13,7 +14,7 @@ use super::args::{
 };
 use super::doctor::check_writable;
 use super::failure::Failure;
-use super::fixtures::Fixtures;
+use super::fixtures::{AnyFixture, Fixtures};
 use super::output::{PreparationLog, columns, show, tell, unless_closed};
 use super::progress::Progress;
 use super::{exit, fuzz_vpa, interrupt};
@@ -27,6 +28,7 @@ use kube_lockstep_fuzz::fuzzing::{
 use kube_lockstep_fuzz::report;
 use kube_lockstep_fuzz::report::{FuzzSetting, Saved};
 use kube_lockstep_fuzz::{Area, Fuzzed};
+use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::ControllerKind;
 use kube_lockstep_sim::run::{Preparation, Setting, Shard};
 
@@ -72,6 +74,11 @@ pub(super) struct Args {
     /// Run a program that speaks the engine protocol instead of the upstream engine
     #[arg(long, value_name = "FILE")]
     pub(super) program: Option<PathBuf>,
+    /// Give each generated scenario the expectations of this scenario, and check only them: for
+    /// programs whose behavior differs from upstream's. Generated scenarios differ, so the
+    /// expectations must hold in all of them: `always`, `never`, `rests`, or limits on writes
+    #[arg(long, value_name = "SCENARIO", requires = "program")]
+    pub(super) expect: Option<String>,
 }
 
 /// An area of scenarios of HPAs, or the recommender.
@@ -104,6 +111,33 @@ impl Args {
     /// Returns true if the model is run against itself.
     pub(super) fn is_on_model(&self) -> bool {
         self.engine == EngineName::Model
+    }
+
+    /// The arguments that repeat a finding without a model.
+    fn replay_args(&self) -> Vec<String> {
+        let (Some(program), Some(_)) = (&self.program, &self.expect) else { return Vec::new() };
+        let program = program.to_string_lossy().into_owned();
+        ["--program".to_owned(), program, "--compare".to_owned(), "expectations".to_owned()].into()
+    }
+
+    /// The scenario with the expectations.
+    fn template(&self) -> Result<Option<Arc<Scenario>>, Failure> {
+        let Some(name) = &self.expect else { return Ok(None) };
+        let fixtures = Fixtures::find(None)?;
+        let selected = fixtures.select(std::slice::from_ref(name))?;
+        let [only] = selected.as_slice() else {
+            let what = format!("--expect requires one scenario; {name} names {}", selected.len());
+            return Err(Failure::usage(what));
+        };
+        let AnyFixture::Hpa(scenario) = only.parse_any()? else {
+            let what = format!("{name} is a VPA scenario");
+            return Err(Failure::usage(what).hint("--expect requires an HPA scenario"));
+        };
+        if !scenario.has_expectations() {
+            let what = format!("{}: the scenario has no expectations", scenario.path);
+            return Err(Failure::usage(what).hint("add `expect`"));
+        }
+        Ok(Some(scenario))
     }
 
     /// The areas of scenarios of HPAs.
@@ -181,6 +215,7 @@ fn run_prepared<K: Fuzzed>(args: &Args, prepared: Prepared<K>) -> anyhow::Result
             engine: engine.name().clone(),
             release: release.to_string(),
             program: args.program.clone(),
+            replay_args: args.replay_args(),
             checkout: checkout.map(|checkout| checkout.path),
             shard: args.part.shard,
             ..Setting::default()
@@ -196,6 +231,7 @@ fn run_prepared<K: Fuzzed>(args: &Args, prepared: Prepared<K>) -> anyhow::Result
         shard: args.part.shard.unwrap_or(Shard::WHOLE),
         jobs,
         areas,
+        template: args.template()?,
         known: Fixtures::find(None)?.known()?,
         stop,
         ..FuzzPlan::new(seed, limit, release)
@@ -222,7 +258,10 @@ fn engine(
 ) -> Result<EngineFactory, Failure> {
     let source = match (&args.program, args.engine, checkout) {
         (Some(_), EngineName::Model, _) => return Err(program_and_engine()),
-        (Some(program), ..) => EngineSource::Program(CustomProgram::new(program.clone())),
+        (Some(program), ..) => EngineSource::Program(CustomProgram {
+            path: program.clone(),
+            has_model: args.expect.is_none(),
+        }),
         (None, EngineName::Model, _) => EngineSource::Model,
         (None, _, Some(checkout)) => EngineSource::Checkout(checkout.clone()),
         (None, _, None) => EngineSource::Upstream,

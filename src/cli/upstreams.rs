@@ -116,6 +116,6 @@ pub(super) fn why_not_live(error: EngineError, release: impl Display) -> String 
         EngineError::Unavailable { problem, .. } => {
             format!("{} {release} can't run here: {}", upstream::NAME, problem.in_one_line("; "))
         }
-        error @ EngineError::Broken { .. } => error.to_string(),
+        error => error.to_string(),
     }
 }

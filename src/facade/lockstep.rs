@@ -136,7 +136,7 @@ impl Engine {
                     let note = Some(on_the_model(&problem.what));
                     Ok(Ready { note, ..prepare(EngineSource::Model)? })
                 }
-                broken @ EngineError::Broken { .. } => Err(broken),
+                error => Err(error),
             }),
         }
     }

@@ -41,7 +41,7 @@ pub fn ensure(
         EngineError::Unavailable { problem, .. } => {
             EngineError::Unavailable { engine: NAME.into(), problem }
         }
-        broken @ EngineError::Broken { .. } => broken,
+        error => error,
     })
 }
 

@@ -52,7 +52,7 @@ pub struct Finding<S = Scenario> {
 /// The failure of a scenario.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// Model and engine differ, or the engine failed.
+    /// Model and engine differ, an expectation is not met, or the engine failed.
     Outcome(Box<Outcome>),
     /// The model, or the simulated world, panicked.
     Panic(String),
@@ -65,7 +65,7 @@ pub struct FuzzSummary {
     pub scenarios: usize,
     /// Ticks that were compared.
     pub ticks: usize,
-    /// Scenarios that diverged, or on which the model panicked.
+    /// Scenarios that diverged, whose expectations were not met, or on which the model panicked.
     pub divergences: usize,
     /// Scenarios without a verdict.
     pub inconclusive: usize,
@@ -75,6 +75,8 @@ pub struct FuzzSummary {
     pub skipped: BTreeMap<String, usize>,
     /// True if the run was stopped from outside.
     pub interrupted: bool,
+    /// True if no model predicts the controller.
+    pub is_without_model: bool,
     /// The parts of the controller that were reached.
     pub coverage: Vec<CoverageGroup>,
     /// Wall-clock time, without shrinking.
@@ -91,6 +93,7 @@ impl FuzzSummary {
         add(&mut self.undetermined, &other.undetermined);
         add(&mut self.skipped, &other.skipped);
         self.interrupted |= other.interrupted;
+        self.is_without_model |= other.is_without_model;
         self.elapsed = self.elapsed.max(other.elapsed);
         for theirs in &other.coverage {
             let Some(ours) = self.coverage.iter_mut().find(|ours| ours.group == theirs.group)
@@ -134,7 +137,10 @@ impl Failure {
                 }
                 Verdict::Diverges(_) => self.fields().into_iter().collect::<Vec<_>>().join(", "),
                 Verdict::Inconclusive { why, .. } => format!("no verdict: {why}"),
-                _ => String::new(),
+                _ => {
+                    let first = outcome.unmet.first();
+                    first.map_or_else(String::new, |it| format!("expectation {}", it.number))
+                }
             },
         }
     }
@@ -160,7 +166,9 @@ impl Failure {
     pub(super) fn is_verdict(&self) -> bool {
         match self {
             Failure::Panic(_) => true,
-            Failure::Outcome(outcome) => matches!(outcome.verdict, Verdict::Diverges(_)),
+            Failure::Outcome(outcome) => {
+                matches!(outcome.verdict, Verdict::Diverges(_) | Verdict::Unmet)
+            }
         }
     }
 

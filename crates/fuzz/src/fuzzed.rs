@@ -86,6 +86,11 @@ impl Fuzzed for Hpa {
         scenario.observed.sent_events = index.is_multiple_of(2);
         // A process that has observed them is replaced: hence whole blocks.
         scenario.observed.all_metrics = (index / ALL_METRICS_BLOCK).is_multiple_of(16);
+        if let Some(template) = &plan.template {
+            scenario.expect.clone_from(&template.expect);
+            scenario.objects.clone_from(&template.objects);
+            scenario.releases = template.releases;
+        }
         scenario
     }
 

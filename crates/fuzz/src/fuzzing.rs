@@ -40,6 +40,9 @@ pub struct FuzzPlan<K: ControllerKind = Hpa> {
     pub max_findings: usize,
     /// The maximum number of scenarios to try when shrinking a failure.
     pub shrinking: usize,
+    /// A scenario whose expectations, and objects, all generated scenarios of HPAs have. The engine
+    /// then has no model.
+    pub template: Option<Arc<Scenario>>,
     /// Known disagreements.
     pub known: Vec<KnownDisagreement>,
     /// Cancelled from outside to end the run early. Failures that were found so far are reported,
@@ -60,6 +63,7 @@ impl<K: Fuzzed> FuzzPlan<K> {
             areas: Vec::new(),
             max_findings: MAX_FINDINGS,
             shrinking: K::SHRINKING,
+            template: None,
             known: Vec::new(),
             stop: CancellationToken::new(),
         }
@@ -134,7 +138,11 @@ pub fn fuzz<K: Fuzzed>(
             sink(FuzzEvent::Progress { scenarios, ticks, elapsed });
         },
     );
-    summary.coverage = K::groups(&coverage);
+    summary.is_without_model = plan.template.is_some();
+    // Only the decisions of the model are counted.
+    if !summary.is_without_model {
+        summary.coverage = K::groups(&coverage);
+    }
     if summary.ticks == 0 && summary.divergences == 0 {
         // The failures are not caused by a scenario: there is nothing to shrink.
         return summary;

@@ -16,6 +16,7 @@ use kube_lockstep_report::{counted, json as lines, layout, outcome, thousands};
 use kube_lockstep_scenario as scenario;
 use kube_lockstep_scenario::resolved::Entries;
 use kube_lockstep_sim::compare::FieldDifference;
+use kube_lockstep_sim::expect::Unmet;
 use kube_lockstep_sim::run::{RandomCause, Setting, Shard, Verdict};
 
 /// The setting of a run of the fuzzer.
@@ -181,6 +182,8 @@ enum FailureFigures {
     Panic { panic: String },
     /// There is no verdict.
     Inconclusive { inconclusive: String },
+    /// Expectations are not met.
+    Unmet { unmet: Vec<Unmet> },
     /// The model and the engine differ.
     Divergence {
         tick: usize,
@@ -209,6 +212,7 @@ impl FailureFigures {
             Verdict::Inconclusive { why, .. } => {
                 Some(FailureFigures::Inconclusive { inconclusive: why.clone() })
             }
+            Verdict::Unmet => Some(FailureFigures::Unmet { unmet: failed.unmet.clone() }),
             _ => None,
         }
     }
@@ -263,7 +267,12 @@ pub fn fixture<S>(found: &Finding<S>, setting: &FuzzSetting, path: &str) -> Stri
             Verdict::Inconclusive { why, .. } => {
                 let _ = writeln!(text, "# No verdict: {}", why.replace('\n', " "));
             }
-            _ => {}
+            _ => {
+                for unmet in &failed.unmet {
+                    let what = unmet.what.replace('\n', " ");
+                    let _ = writeln!(text, "# Expectation {}: {what}", unmet.number);
+                }
+            }
         },
     }
     let _ = writeln!(text, "# Replay: {}", kube_lockstep_report::replay(path, &setting.setting));
@@ -290,11 +299,12 @@ pub fn summary(figures: &FuzzSummary, seed: u64, columns: usize) -> String {
         out.push_str(&layout::hanging(&head, &reached(group), 2, columns));
     }
     let interrupted = if figures.interrupted { "interrupted: " } else { "" };
+    let failure = if figures.is_without_model { "failure" } else { "divergence" };
     let verdict = match (figures.divergences, figures.inconclusive) {
         _ if figures.ticks == 0 => paint(WARN, "no scenario reached a tick"),
-        (0, 0) => paint(GOOD, "no divergence"),
-        (0, _) => paint(WARN, "no divergence, but some scenarios have no verdict"),
-        (count, _) => paint(BAD, &counted(count, "divergence")),
+        (0, 0) => paint(GOOD, &format!("no {failure}")),
+        (0, _) => paint(WARN, &format!("no {failure}, but some scenarios have no verdict")),
+        (count, _) => paint(BAD, &counted(count, failure)),
     };
     let inconclusive = match figures.inconclusive {
         0 => String::new(),
@@ -363,6 +373,9 @@ pub struct SummaryFigures {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     skipped: BTreeMap<String, usize>,
     interrupted: bool,
+    /// True if only expectations were checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_without_model: bool,
     release: String,
     engine: String,
     version: String,
@@ -397,6 +410,7 @@ impl SummaryFigures {
             undetermined_by: summary.undetermined.clone(),
             skipped: summary.skipped.clone(),
             interrupted: summary.interrupted,
+            is_without_model: summary.is_without_model,
             release: setting.setting.release.clone(),
             engine: setting.setting.engine.to_string(),
             version: setting.version.to_owned(),
@@ -420,6 +434,7 @@ impl SummaryFigures {
             undetermined: self.undetermined_by,
             skipped: self.skipped,
             interrupted: self.interrupted,
+            is_without_model: self.is_without_model,
             coverage: self.coverage.0.into_iter().map(group).collect(),
             elapsed: Duration::try_from_secs_f64(self.seconds).unwrap_or_default(),
         }

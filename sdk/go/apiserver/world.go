@@ -144,7 +144,7 @@ func (s *Server) Delete(gr schema.GroupResource, namespace, name string) error {
 		return unserved("%s", gr)
 	}
 	if _, ok := t.objects[keyOf(namespace, name)]; !ok {
-		return fmt.Errorf("there is no %s %s/%s", gr, namespace, name)
+		return apierrors.NewNotFound(gr, name)
 	}
 	_, err := s.erase(t, keyOf(namespace, name))
 	return err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -119,8 +120,17 @@ func (h *host) scenario(open *openRequest) error {
 }
 
 func (h *host) failed(why error) error {
-	return h.answer(map[string]any{"failed": map[string]any{"why": why.Error()}})
+	failed := map[string]any{"why": why.Error()}
+	if errors.As(why, new(unsupported)) {
+		failed["unsupported"] = true
+	}
+	return h.answer(map[string]any{"failed": failed})
 }
+
+// unsupported is why a scenario can't run with the SDK, or with this controller. It is then skipped.
+type unsupported string
+
+func (u unsupported) Error() string { return string(u) }
 
 // answer writes an answer. It may remain in the buffer while another request is pending.
 func (h *host) answer(a any) error {

@@ -2,6 +2,7 @@ package lockstep
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -330,6 +331,11 @@ func (t *turns) marked(log []entry) (marked []entry) {
 	for _, e := range log {
 		switch {
 		case e.turn == nil:
+			if e.namespace != nil && e.kind != "sendEvent" {
+				t.fail(unsupported("several reconciles may be in progress, and the work queue of the " +
+					"controller does not report when one begins: the SDK does not know which HPA a " +
+					"request belongs to"))
+			}
 			marked = append(marked, e)
 			continue
 		case e.turn.hpa == "":
@@ -354,10 +360,12 @@ type reconcileOf struct {
 
 // unknown is the error for a reconcile whose HPA is not known.
 func (t *turns) unknown(at time.Duration) {
+	t.fail(fmt.Errorf("a reconcile at t=%s neither reads nor writes an HPA, nor the scale of a target "+
+		"that only one HPA has, nor sends an event: the SDK does not know which HPA it is of", at))
+}
+
+func (t *turns) fail(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.failure == nil {
-		t.failure = fmt.Errorf("a reconcile at t=%s neither reads nor writes an HPA, nor the scale of a "+
-			"target that only one HPA has, nor sends an event: the SDK does not know which HPA it is of", at)
-	}
+	t.failure = cmp.Or(t.failure, why)
 }

@@ -140,8 +140,11 @@ func (w *world) apply(c *change) (answer any, err error) {
 		stored, err := w.server.MergePatch(hpaResource, w.namespace, c.PatchHPA.Name, c.PatchHPA.Patch)
 		return hpaAnswer(c.PatchHPA.Name, stored, err), nil
 	case c.DeleteHPA != nil:
-		deleted := map[string]any{"deleted": map[string]string{"name": c.DeleteHPA.Name}}
-		return deleted, w.server.Delete(hpaResource, w.namespace, c.DeleteHPA.Name)
+		name := c.DeleteHPA.Name
+		if err := w.server.Delete(hpaResource, w.namespace, name); err != nil {
+			return hpaAnswer(name, nil, err), nil
+		}
+		return map[string]any{"deleted": map[string]string{"name": name}}, nil
 	case c.ApplyObject != nil:
 		write, err := w.applyObject(c.ApplyObject)
 		return map[string]any{"write": write}, err
@@ -255,7 +258,8 @@ func selectorFor(r *apiserver.Resource, paths *apiserver.Scale, text string) (an
 	}
 	selector, err := metav1.ParseToLabelSelector(text)
 	if err != nil {
-		return nil, err
+		return nil, unsupported(fmt.Sprintf("the target has the selector %q, which is invalid: the API "+
+			"server stores no such %s", text, r.Kind))
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
 	if r.Kind == "ReplicationController" {

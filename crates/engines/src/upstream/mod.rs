@@ -250,7 +250,7 @@ impl Engine for Upstream {
         let disturbances = self.disturbances.clone();
         let open = Open::new(scenario, release, protocol).disturbed(disturbances.as_deref());
         let process = self.process()?;
-        process.send(&Request::Open(open))?;
+        process.send(&Request::Open(Box::new(open)))?;
         process.write_without_waiting();
         let hpas = scenario.hpas.iter().map(|hpa| hpa.name.clone());
         let log = Log::new(Time::ZERO, scenario.namespace.clone(), hpas, takes_turns(scenario));
@@ -353,7 +353,12 @@ impl UpstreamSession<'_> {
             self.engine.process = None;
         }
         match answer? {
-            Answer::Failed { why } => Err(self.engine.give_up(&why)),
+            Answer::Failed { why, unsupported: true } => {
+                // Answers to later steps are left in the pipe.
+                self.engine.process = None;
+                Err(EngineError::Unsupported { engine: self.engine.name.clone(), why })
+            }
+            Answer::Failed { why, .. } => Err(self.engine.give_up(&why)),
             answer => Ok(answer),
         }
     }

@@ -71,7 +71,7 @@ pub struct Open<'a> {
 #[schemars(rename = "RequestLine")]
 pub enum Request<'a> {
     /// Start a scenario.
-    Open(Open<'a>),
+    Open(Box<Open<'a>>),
     /// Apply changes at the current time, wait until the cluster is idle, advance the time to
     /// `until`, wait until the cluster is idle again, and report all observations.
     Step(&'a Step),

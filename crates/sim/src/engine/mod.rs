@@ -258,6 +258,13 @@ pub enum EngineError {
         /// The missing requirement, and the solution.
         problem: Diagnostic,
     },
+    /// The engine cannot run the scenario.
+    #[error("the {engine} engine cannot run the scenario: {why}")]
+    Unsupported {
+        engine: Arc<str>,
+        /// The reason.
+        why: String,
+    },
     /// The engine failed, exited, or did not answer in time.
     #[error("the {engine} engine failed: {why}")]
     Broken {
@@ -274,7 +281,9 @@ impl EngineError {
     #[must_use]
     pub fn engine(&self) -> &Arc<str> {
         match self {
-            EngineError::Unavailable { engine, .. } | EngineError::Broken { engine, .. } => engine,
+            EngineError::Unavailable { engine, .. }
+            | EngineError::Unsupported { engine, .. }
+            | EngineError::Broken { engine, .. } => engine,
         }
     }
 }

@@ -825,11 +825,13 @@ pub fn unfinished(scenario: &Arc<Scenario>, name: &Arc<str>, release: Release) -
     }
 }
 
-/// The verdict of a run that the engine could not complete.
+/// The verdict of a run that the engine could not complete: there is none, or the scenario is
+/// skipped.
 pub fn inconclusive(error: EngineError) -> Verdict {
     let why = error.to_string();
     match error {
         EngineError::Broken { output, .. } => Verdict::Inconclusive { why, output },
+        EngineError::Unsupported { .. } => Verdict::Skipped { why: why.into() },
         EngineError::Unavailable { problem, .. } => {
             let why = Diagnostic { what: why, ..problem }.in_one_line("; ");
             Verdict::Inconclusive { why, output: String::new() }

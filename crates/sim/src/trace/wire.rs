@@ -72,6 +72,9 @@ pub enum Answer {
     Failed {
         /// The reason, for users.
         why: String,
+        /// True if the engine works, but cannot run this scenario, which is then skipped.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unsupported: bool,
     },
 }
 

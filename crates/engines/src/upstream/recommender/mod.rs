@@ -174,7 +174,7 @@ impl RecommenderHost {
 
     fn unexpected(&mut self, answer: &Answer, request: &str) -> EngineError {
         match answer {
-            Answer::Failed { why } => self.process.broken(why),
+            Answer::Failed { why, .. } => self.process.broken(why),
             answer => self.process.broken(&format!("it answered {answer:?} to `{request}`")),
         }
     }
