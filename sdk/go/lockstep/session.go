@@ -36,7 +36,7 @@ type stepped struct {
 // resyncs do not coincide with the changes of the scenario.
 func openSession(e Engine, q *openRequest) (*session, error) {
 	run := &Run{
-		Server: apiserver.New(), Scenario: q.Scenario, Namespace: q.Namespace,
+		Server: apiserver.New(), Namespace: q.Namespace,
 		FeatureGates: q.FeatureGates, flags: q.Flags, life: &life{},
 	}
 	run.Config = run.ConfigFor(e.Name)
