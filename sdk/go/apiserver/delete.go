@@ -43,6 +43,10 @@ func (s *Server) remove(t *table, key string, options *metav1.DeleteOptions) (*o
 		now := metav1.NewTime(time.Now())
 		marked.SetDeletionTimestamp(&now)
 		marked.SetFinalizers(finalizers)
+		// Controllers that ignore changes of the status see the mark by the generation.
+		if generation := marked.GetGeneration(); generation > 0 {
+			marked.SetGeneration(generation + 1)
+		}
 		var err error
 		if o, err = s.commit(t, key, marked.Object); err != nil {
 			return nil, err

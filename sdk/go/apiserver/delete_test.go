@@ -18,8 +18,9 @@ func TestFinalizersDelayDeletions(t *testing.T) {
 		m.Finalizers = []string{"example.com/wait"}
 		must(c.Create(ctx, m, metav1.CreateOptions{}))
 		_ = c.Delete(ctx, "m", metav1.DeleteOptions{})
-		if m = must(c.Get(ctx, "m", metav1.GetOptions{})); m.DeletionTimestamp == nil {
-			t.Error("not marked")
+		if m = must(c.Get(ctx, "m", metav1.GetOptions{})); m.DeletionTimestamp == nil ||
+			m.Generation != 2 {
+			t.Error("not marked, or not as a new generation:", m)
 		}
 		m.Finalizers = nil
 		must(c.Update(ctx, m, metav1.UpdateOptions{}))

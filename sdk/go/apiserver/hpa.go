@@ -3,12 +3,12 @@ package apiserver
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // horizontalPodAutoscalers is the only built-in kind with defaults, because autoscalers depend on
-// them. Clients of autoscaling/v1 are not served: the conversion between the versions is not
-// structural.
+// them, and with two versions.
 func horizontalPodAutoscalers() *Resource {
 	gv := schema.GroupVersion{Group: "autoscaling", Version: "v2"}
 	r := resource(gv, "HorizontalPodAutoscaler", "horizontalpodautoscalers", nil, true)
 	r.ShortNames = []string{"hpa"}
+	r.Versions = append(r.Versions, hpaV1())
 	r.Admit = func(_ string, _, after map[string]any) (map[string]any, error) {
 		if spec, ok := after["spec"].(map[string]any); ok {
 			defaultHPA(spec)

@@ -24,7 +24,7 @@ func (s *Server) list(t *table, c *Request) (any, error) {
 		return nil, err
 	}
 	if version == 0 {
-		version = s.version
+		version = t.version
 	}
 	list := struct {
 		metav1.TypeMeta `json:",inline"`

@@ -104,7 +104,7 @@ func resource(gv schema.GroupVersion, kind, plural string, scale *Scale, status 
 }
 
 // Builtin returns the built-in kinds that a new server serves: those of the core group, apps,
-// autoscaling/v2, batch, coordination.k8s.io, networking.k8s.io, policy and rbac.authorization.k8s.io
+// autoscaling, batch, coordination.k8s.io, networking.k8s.io, policy and rbac.authorization.k8s.io
 // that controllers of workloads read or write.
 func Builtin() []*Resource {
 	core := schema.GroupVersion{Version: "v1"}

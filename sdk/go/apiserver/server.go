@@ -32,7 +32,6 @@ type Server struct {
 	Changed func(Change)
 
 	mu      sync.Mutex
-	version int64
 	tables  map[schema.GroupResource]*table
 	current *Request // the request of a client that is being answered
 	order   []*table // for the discovery
@@ -45,7 +44,7 @@ type Server struct {
 // New returns a server of the [Builtin] kinds.
 func New() *Server {
 	s := &Server{
-		version: 1, tables: map[schema.GroupResource]*table{}, apis: map[schema.GroupVersion]*api{},
+		tables: map[schema.GroupResource]*table{}, apis: map[schema.GroupVersion]*api{},
 		dependents: map[types.UID]map[ref]bool{}, byUID: map[types.UID]ref{},
 	}
 	for _, r := range Builtin() {
@@ -62,9 +61,9 @@ func (s *Server) Serve(r *Resource) {
 }
 
 func (s *Server) serve(r *Resource) {
-	t := &table{resource: r, number: len(s.order), objects: map[string]*object{}}
+	t := &table{resource: r, number: len(s.order), objects: map[string]*object{}, version: 1}
 	if old := s.tables[r.GroupResource()]; old != nil {
-		t.number = old.number
+		t.number, t.version = old.number, old.version
 		s.order[t.number] = t
 	} else {
 		s.order = append(s.order, t)

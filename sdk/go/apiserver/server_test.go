@@ -245,10 +245,9 @@ func TestFieldsAreChecked(t *testing.T) {
 func TestUnservedRequestsAreNamed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *apiserver.Server, client *kubernetes.Clientset) {
 		ctx := context.Background()
-		_, err := client.AutoscalingV1().HorizontalPodAutoscalers("a").Get(ctx, "b", metav1.GetOptions{})
-		if fmt.Sprint(
-			err,
-		) != "the API server in memory does not serve horizontalpodautoscalers of autoscaling/v1" {
+		_, err := client.StorageV1().StorageClasses().Get(ctx, "b", metav1.GetOptions{})
+		want := "the API server in memory does not serve storageclasses of storage.k8s.io/v1"
+		if fmt.Sprint(err) != want {
 			t.Error(err)
 		}
 		err = client.CoreV1().

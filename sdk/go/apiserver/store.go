@@ -21,6 +21,7 @@ type table struct {
 	objects  map[string]*object
 	keys     []string // sorted
 	created  int      // how many objects
+	version  int64    // the resource version of the last change
 	changes  []change
 	trimmed  int64 // the version of the last change that was forgotten
 	watchers []chan struct{}
@@ -51,13 +52,13 @@ type ref struct {
 // commit stores an object, or deletes it if content is nil. The lock is held.
 func (s *Server) commit(t *table, key string, content map[string]any) (*object, error) {
 	before := t.objects[key]
-	s.version++
-	c := change{version: s.version, before: before}
+	t.version++
+	c := change{version: t.version, before: before}
 	shown := content
 	if content == nil {
 		shown = deepCopy(before.content)
 	}
-	err := unstructured.SetNestedField(shown, versionText(s.version), "metadata", "resourceVersion")
+	err := unstructured.SetNestedField(shown, versionText(t.version), "metadata", "resourceVersion")
 	if err != nil {
 		return nil, err
 	}

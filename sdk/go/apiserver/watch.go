@@ -58,7 +58,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, c *Request) {
 	t := s.tableOf(c.Resource.GroupResource())
 	t.watchers = append(t.watchers, wake)
 	watcher := &watcher{selection: q, request: c, table: t, delay: s.Delay}
-	watcher.begin(s.version)
+	watcher.begin(t.version)
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -147,6 +147,9 @@ func (d *disturber) after(c *apiserver.Request) {
 
 // delay is how late an event of a watch is delivered.
 func (d *disturber) delay(e apiserver.WatchEvent) time.Duration {
+	if d == nil {
+		return 0
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w := d.watches[e.Watch]

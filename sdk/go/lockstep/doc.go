@@ -20,5 +20,5 @@
 package lockstep
 
 // Protocol is the version of the engine protocol that this package speaks. It is a minor version of
-// this module: v0.2.x speaks version 2.
-const Protocol = 2
+// this module: v0.3.x speaks version 3.
+const Protocol = 3

@@ -60,8 +60,6 @@ type Run struct {
 	Config *rest.Config
 	// Server is the API server, to serve other resources.
 	Server *apiserver.Server
-	// Scenario is the id of the scenario.
-	Scenario string
 	// Namespace is the namespace of the scenario's HPAs.
 	Namespace string
 	// FeatureGates are the feature gates that the scenario sets.

@@ -126,7 +126,7 @@ func TestStepsReportWhatTheControllerDoes(t *testing.T) {
 		text[i] = string(line)
 	}
 	for i, want := range map[int]string{
-		0: `"protocol":2`, 1: `"epoch":"2000-01-01T00:01:00Z"`,
+		0: `"protocol":3`, 1: `"epoch":"2000-01-01T00:01:00Z"`,
 		2: `"maxReplicas":9,"metrics":[{"resource":{"name":"cpu","target":` +
 			`{"averageUtilization":80,"type":"Utilization"}}`,
 		// The controller started 7.5 s before t=0.

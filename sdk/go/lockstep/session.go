@@ -36,7 +36,7 @@ type stepped struct {
 // resyncs do not coincide with the changes of the scenario.
 func openSession(e Engine, q *openRequest) (*session, error) {
 	run := &Run{
-		Server: apiserver.New(), Scenario: q.Scenario, Namespace: q.Namespace,
+		Server: apiserver.New(), Namespace: q.Namespace,
 		FeatureGates: q.FeatureGates, flags: q.Flags, life: &life{},
 	}
 	run.Config = run.ConfigFor(e.Name)
@@ -60,10 +60,12 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 		s.takeTurns()
 	}
 	s.traffic = newTraffic(e, s.world, o)
-	if s.disturber = newDisturber(q.Disturbances, o); s.disturber != nil {
-		s.traffic.disturber, run.Server.Delay = s.disturber, s.disturber.delay
-	}
+	s.disturber = newDisturber(q.Disturbances, o)
+	s.traffic.disturber = s.disturber
 	run.Server.Before, run.Server.After = s.traffic.before, s.traffic.after
+	run.Server.Delay = func(e apiserver.WatchEvent) time.Duration {
+		return s.world.delay(e) + s.disturber.delay(e)
+	}
 	present.Store(o)
 	if err := s.world.create(q.Objects); err != nil {
 		return nil, err

@@ -78,7 +78,11 @@ func (t *turns) took() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count++
-	t.taken[goroutineID()] = &turn{number: t.count}
+	one := &turn{number: t.count}
+	if len(t.world.hpas) == 1 {
+		one.hpa = t.world.hpas[0]
+	}
+	t.taken[goroutineID()] = one
 }
 
 // done is called when the calling goroutine is about to mark its key as done.
@@ -214,15 +218,11 @@ func (t *turns) hpaOf(c *apiserver.Request) string {
 	if requestOf(c) == hpaResource {
 		return c.Name
 	}
-	hpas := t.world.hpas
-	if len(hpas) == 1 {
-		return hpas[0]
-	}
 	if c.Resource == nil || c.Subresource != "scale" {
 		return ""
 	}
 	only := ""
-	for _, name := range hpas {
+	for _, name := range t.world.hpas {
 		hpa := t.world.server.Get(hpaResource, t.world.namespace, name)
 		if hpa == nil || !targets(hpa, c) {
 			continue

@@ -30,8 +30,10 @@ type world struct {
 	templates map[string]*podTemplate
 	metrics   *metrics
 	faults    faults
-	turns     *turns   // or nil
-	hpas      []string // the names of all HPAs that were created
+	lags      []lag
+	due       map[*apiserver.Request]time.Time // of the last event of each watch
+	turns     *turns                           // or nil
+	hpas      []string                         // the names of all HPAs that were created
 	observed  *observed
 	// applied are the manifests that were last applied, by resource, namespace and name.
 	applied map[string][]byte
@@ -43,6 +45,7 @@ func newWorld(s *apiserver.Server, q *openRequest, o *observed) *world {
 	w := &world{
 		server: s, namespace: q.Namespace, epoch: o.epoch, observed: o,
 		templates: map[string]*podTemplate{}, applied: map[string][]byte{},
+		due: map[*apiserver.Request]time.Time{},
 	}
 	s.Changed = func(c apiserver.Change) {
 		if w.changed != nil {
@@ -183,10 +186,8 @@ func (w *world) applyIn(namespace string, c *change) error {
 			}
 		}
 	case c.Faults != nil:
-		if c.Faults.CacheLag > 0 {
-			return fmt.Errorf("the SDK does not delay caches (cacheLag)")
-		}
 		w.faults = *c.Faults
+		w.lags = append(w.lags, lag{time.Now(), w.faults.CacheLag})
 	case c.PodMetrics != nil, c.PodsMetric != nil, c.ObjectMetric != nil, c.ExternalMetric != nil:
 		w.metrics.apply(namespace, c)
 	default:

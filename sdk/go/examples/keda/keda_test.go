@@ -35,16 +35,20 @@ func TestScenarios(t *testing.T) {
 }
 
 const (
-	open = `{"open":{"scenario":"a-queue-activates.yaml","namespace":"default","flags":` +
-		`{"sync-period":15000000000},"featureGates":{},"targets":[],"withoutScale":[],"sentEvents":true}}`
+	open = `{"open":{"scenario":"s","namespace":"default","flags":{"sync-period":15000000000},` +
+		`"featureGates":{},"targets":[],"withoutScale":[],"sentEvents":true,"objects":[` +
+		`{"apiVersion":"keda.sh/v1alpha1","kind":"ScaledObject","metadata":{"name":"web"},"spec":` +
+		`{"scaleTargetRef":{"name":"web"},"pollingInterval":10,"cooldownPeriod":60,"triggers":[{"type":` +
+		`"kubernetes-resource","metadata":{"resourceKind":"ConfigMap","resourceName":"queue",` +
+		`"key":"length","targetValue":"10"}}]}}]}}`
 	closing  = `{"close":{}}`
 	workload = `{"setScale":{"resource":"deployments.apps","name":"web","replicas":0,` +
 		`"statusReplicas":0,"selector":"app=web"}}`
 )
 
 func items(n int) string {
-	return fmt.Sprintf(
-		`{"externalMetric":{"metric":"queue","series":[{"labels":{},"value":"%d","timestamp":0}]}}`, n)
+	return fmt.Sprintf(`{"applyObject":{"apiVersion":"v1","kind":"ConfigMap","metadata":`+
+		`{"name":"queue"},"data":{"length":"%d"}}}`, n)
 }
 
 // conversation is a scenario in which the queue has items for two minutes.

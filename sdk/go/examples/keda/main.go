@@ -20,13 +20,6 @@ var engine = engineWith(noSocket)
 func engineWith(metricsAddress string) lockstep.Engine {
 	start := func(ctx context.Context, run *lockstep.Run) error {
 		oncePerProcess()
-		publisher, err := newPublisher(run)
-		if err != nil {
-			return err
-		}
-		var running sync.WaitGroup
-		running.Go(func() { publisher.run(ctx) })
-		defer running.Wait()
 		return operate(ctx, run.Config, metricsAddress)
 	}
 	return lockstep.Engine{Name: "keda", Prepare: prepare, Start: start}

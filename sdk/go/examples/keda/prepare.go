@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"kube-lockstep.dev/sdk/lockstep"
-	"sigs.k8s.io/yaml"
 )
 
 // module is the path of KEDA's module.
@@ -43,9 +40,7 @@ var definitions = sync.OnceValues(func() (manifests [][]byte, err error) {
 	return manifests, nil
 })
 
-var scaledObjects = schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}
-
-// prepare serves KEDA's custom resources, and creates the ScaledObject of the scenario.
+// prepare serves KEDA's custom resources.
 func prepare(run *lockstep.Run) error {
 	manifests, err := definitions()
 	if err != nil {
@@ -56,19 +51,5 @@ func prepare(run *lockstep.Run) error {
 			return err
 		}
 	}
-	return createObject(run)
-}
-
-// createObject creates the ScaledObject in the file that is named like the scenario's.
-func createObject(run *lockstep.Run) error {
-	text, err := os.ReadFile(filepath.Join("objects", path.Base(run.Scenario)))
-	if err != nil {
-		return err
-	}
-	content := map[string]any{}
-	if err := yaml.UnmarshalStrict(text, &content); err != nil {
-		return err
-	}
-	_, err = run.Server.Create(scaledObjects, run.Namespace, content)
-	return err
+	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/kubernetes/pkg/apis/autoscaling"
 	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install" // its versions, defaults and conversions
 	registry "k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler"
-	"kube-lockstep.dev/sdk/apiserver"
 	"kube-lockstep.dev/sdk/lockstep"
 )
 
@@ -26,8 +24,7 @@ const hpaKind = "HorizontalPodAutoscaler"
 
 var hpas = schema.GroupResource{Group: autoscaling.GroupName, Resource: "horizontalpodautoscalers"}
 
-// prepare serves HPAs as the real API server does: with upstream's defaults and validation, and also
-// as autoscaling/v1.
+// prepare serves HPAs as the real API server does: with upstream's defaults and validation.
 func prepare(run *lockstep.Run) error {
 	if err := setGates(run.FeatureGates); err != nil {
 		return err
@@ -37,16 +34,6 @@ func prepare(run *lockstep.Run) error {
 	r := run.Server.Resource(hpas)
 	r.OwnGeneration = true
 	r.Admit = admission{namespace: run.Namespace}.admit
-	v1 := schema.GroupVersion{Group: hpas.Group, Version: "v1"}
-	r.Versions = append(r.Versions, &apiserver.Version{
-		GroupVersion: v1, Status: true,
-		FromStored: func(o map[string]any) (map[string]any, error) {
-			return converted(o, autoscalingv2.SchemeGroupVersion, v1)
-		},
-		ToStored: func(o map[string]any) (map[string]any, error) {
-			return converted(o, v1, autoscalingv2.SchemeGroupVersion)
-		},
-	})
 	return nil
 }
 
@@ -75,7 +62,7 @@ func (a admission) admit(subresource string, before, after map[string]any) (map[
 		IsResourceRequest: true, APIGroup: hpas.Group, APIVersion: "v2", Namespace: a.namespace,
 		Resource: hpas.Resource, Subresource: subresource,
 	})
-	hpa, err := internal(after, autoscalingv2.SchemeGroupVersion)
+	hpa, err := internal(after)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +72,9 @@ func (a admission) admit(subresource string, before, after map[string]any) (map[
 			return nil, err
 		}
 		hpa.UID, hpa.CreationTimestamp = uid, created
-		return versioned(hpa, autoscalingv2.SchemeGroupVersion)
+		return versioned(hpa)
 	}
-	old, err := internal(before, autoscalingv2.SchemeGroupVersion)
+	old, err := internal(before)
 	if err != nil {
 		return nil, err
 	}
@@ -99,51 +86,33 @@ func (a admission) admit(subresource string, before, after map[string]any) (map[
 	if err := rest.BeforeUpdate(strategy, ctx, hpa, old); err != nil {
 		return nil, err
 	}
-	return versioned(hpa, autoscalingv2.SchemeGroupVersion)
+	return versioned(hpa)
 }
 
-// internal decodes and defaults an object of a version.
-func internal(
-	content map[string]any, gv schema.GroupVersion,
-) (*autoscaling.HorizontalPodAutoscaler, error) {
-	typed, err := legacyscheme.Scheme.New(gv.WithKind(hpaKind))
-	if err != nil {
-		return nil, err
-	}
+// internal decodes and defaults an object.
+func internal(content map[string]any) (*autoscaling.HorizontalPodAutoscaler, error) {
+	typed := &autoscalingv2.HorizontalPodAutoscaler{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	legacyscheme.Scheme.Default(typed)
 	hpa := &autoscaling.HorizontalPodAutoscaler{}
 	if err := legacyscheme.Scheme.Convert(typed, hpa, nil); err != nil {
-		return nil, fmt.Errorf("the conversion from %s: %w", gv, err)
+		return nil, err
 	}
 	return hpa, nil
 }
 
-// versioned encodes an object in a version.
-func versioned(
-	hpa *autoscaling.HorizontalPodAutoscaler, gv schema.GroupVersion,
-) (map[string]any, error) {
-	typed, err := legacyscheme.Scheme.New(gv.WithKind(hpaKind))
-	if err != nil {
-		return nil, err
-	}
+// versioned encodes an object as autoscaling/v2.
+func versioned(hpa *autoscaling.HorizontalPodAutoscaler) (map[string]any, error) {
+	typed := &autoscalingv2.HorizontalPodAutoscaler{}
 	if err := legacyscheme.Scheme.Convert(hpa, typed, nil); err != nil {
-		return nil, fmt.Errorf("the conversion to %s: %w", gv, err)
+		return nil, err
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return nil, err
 	}
-	(&unstructured.Unstructured{Object: content}).SetGroupVersionKind(gv.WithKind(hpaKind))
+	(&unstructured.Unstructured{Object: content}).SetGroupVersionKind(autoscalingv2.SchemeGroupVersion.WithKind(hpaKind))
 	return content, nil
-}
-
-func converted(content map[string]any, from, to schema.GroupVersion) (map[string]any, error) {
-	hpa, err := internal(content, from)
-	if err != nil {
-		return nil, err
-	}
-	return versioned(hpa, to)
 }
