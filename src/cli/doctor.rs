@@ -102,7 +102,9 @@ impl Check {
                 let hint = problem.hint_text();
                 Check { hint, ..Check::new(State::Missing, name, problem.what) }
             }
-            EngineError::Broken { why, .. } => Check::new(State::Missing, name, why),
+            EngineError::Unsupported { why, .. } | EngineError::Broken { why, .. } => {
+                Check::new(State::Missing, name, why)
+            }
         }
     }
 }
