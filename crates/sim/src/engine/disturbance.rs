@@ -207,8 +207,13 @@ impl Disturbance {
     pub fn sentence(&self, run: &Disturbable) -> String {
         let write = |number: usize| {
             let write = number.checked_sub(1).and_then(|index| run.writes.get(index));
-            let what = write.map(|write| format!(" ({write})")).unwrap_or_default();
-            format!("{} write{what}", ordinal(number))
+            let of =
+                |controller: &str| match run.writes.iter().all(|it| it.controller == controller) {
+                    true => String::new(),
+                    false => format!(" by {controller}"),
+                };
+            let what = write.map(|write| format!(" ({write}{})", of(&write.controller)));
+            format!("{} write{}", ordinal(number), what.unwrap_or_default())
         };
         match self {
             Disturbance::Hold(hold) => {
