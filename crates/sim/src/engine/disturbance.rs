@@ -413,5 +413,13 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Disturbance>().expect(text).sentence(&run), sentence);
         }
+        let other = WriteRequest { controller: "other".into(), ..run.writes[0].clone() };
+        let run = Disturbable { writes: vec![run.writes[0].clone(), other], ..run };
+        let second: Disturbance = "crash before write 2".parse().expect("a disturbance");
+        assert_eq!(
+            second.sentence(&run),
+            "the controller crashes right before its 2nd write (update deployments.apps web/scale \
+             at t=15s by other), and starts again"
+        );
     }
 }
