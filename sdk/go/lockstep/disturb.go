@@ -74,6 +74,10 @@ type disturber struct {
 	watches map[*apiserver.Request]*watchSeen
 	pending map[*apiserver.Request]int // the numbers of the writes that are not yet answered
 	life    *life
+	// heldUntil is the end of the last hold so far, and requests is the number of those at an instant.
+	heldUntil, instant time.Time
+	requests           int
+	isSlow             bool // each request takes a millisecond
 }
 
 // newDisturber returns nil if the scenario is not to be disturbed.
@@ -129,6 +133,30 @@ func (d *disturber) before(c *apiserver.Request) error {
 	return nil
 }
 
+// fastRequests is the number of requests at one instant after which each request takes time while an
+// event is held.
+const fastRequests = 100
+
+// pace lets time pass if there are many requests while an event is held. A controller that acts until
+// it sees the event would otherwise act forever.
+func (d *disturber) pace() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	now := time.Now()
+	if now != d.instant {
+		d.instant, d.requests = now, 0
+	}
+	d.requests++
+	d.isSlow = now.Before(d.heldUntil) && (d.isSlow || d.requests > fastRequests)
+	isSlow := d.isSlow
+	d.mu.Unlock()
+	if isSlow {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // after loses the answer to a write, or stops the controller before it gets the answer.
 func (d *disturber) after(c *apiserver.Request) {
 	if d == nil {
@@ -159,6 +187,9 @@ func (d *disturber) delay(e apiserver.WatchEvent) time.Duration {
 	for _, o := range d.list {
 		if h := o.Hold; h != nil && h.Resource == w.Resource && h.Watch == w.number &&
 			h.Event == e.Number {
+			if until := e.At.Add(h.Delay); until.After(d.heldUntil) {
+				d.heldUntil = until
+			}
 			return h.Delay
 		}
 	}
