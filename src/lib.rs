@@ -70,7 +70,7 @@
 //! | `gate` | the verdict on a change of manifests, on the model alone | `models`, `lint`, `manifests`, `report`, `scenario`, `sim` |
 //! | `data` | fixtures, recorded traces, and the Go programs that host upstream's code: read from their folders by development builds, embedded in a release | no other crate |
 //! | `engines` | engines in virtual time: upstream's controllers in child processes, recorded traces; plans and their runs | `models`, `data`, `scenario`, `sim` |
-//! | `fuzz` | generated scenarios, shrinking, and the reports of the fuzzer | `models`, `report`, `scenario`, `sim` |
+//! | `fuzz` | generated scenarios, disturbed runs, shrinking, and their reports | `models`, `report`, `scenario`, `sim` |
 //! | `upgrade` | the search for the differences of an HPA between two releases, on the model alone | `models`, `fuzz`, `lint`, `manifests`, `report`, `scenario`, `sim` |
 //! | `clusters` | engines that are real clusters, the fake metrics APIs, and the verdicts on a wall clock | `models`, `data`, `engines`, `scenario`, `sim` |
 //!

@@ -62,7 +62,8 @@ pub(super) struct Args {
     /// Run only with this disturbance, as in the `replay` line of a finding. Can be repeated:
     /// `hold event 3 of deployments.apps for 2ms`, `answer write 2 with conflict` (or
     /// `internal-error`, `unavailable`, `timeout`), `crash before write 2`, `crash after write 2`
-    #[arg(long = "disturb", value_name = "DISTURBANCE", conflicts_with_all = ["runs", "seed", "only"])]
+    #[arg(long = "disturb", value_name = "DISTURBANCE")]
+    #[arg(conflicts_with_all = ["runs", "seed", "only"])]
     disturb: Vec<Disturbance>,
     #[command(flatten)]
     release: OneRelease,

@@ -361,7 +361,7 @@ fn the_schema_accepts_the_examples_of_the_protocol() {
         one["anyOf"] = serde_json::json!([{ "$ref": format!("#/$defs/{name}") }]);
         jsonschema::draft202012::new(&one).expect("it is a schema")
     };
-    let types = ["RequestLine", "Answer", "Change", "ApiOutcome", "LogEntry"];
+    let types = ["RequestLine", "Answer", "Change", "ApiOutcome", "LogEntry", "Disturbance"];
     let validators = types.map(of);
     let examples = examples_of_the_protocol();
     assert!(examples.len() > 30, "{} examples", examples.len());

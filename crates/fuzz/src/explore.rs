@@ -134,6 +134,14 @@ impl Explored {
     }
 }
 
+/// What is explored.
+struct Subject<'a> {
+    plan: &'a Exploration,
+    scenario: &'a Arc<Scenario>,
+    /// What can be disturbed in the run without disturbances.
+    seen: &'a Disturbable,
+}
+
 /// Explores a scenario. `progress` is called after each disturbed run with the number of runs, and
 /// the failure if there is one.
 ///
@@ -154,6 +162,7 @@ pub fn explore(
     let draws = Draws::new(plan, engine.disturbable().unwrap_or_default());
     explored.is_undisturbable = draws.singles.is_empty();
     let runs = draws.runs();
+    let seen = &draws.disturbable;
     let work = |engine: &mut Box<dyn Engine>, index: usize| {
         (index < runs && !plan.stop.is_cancelled()).then(|| {
             let set = draws.set(index);
@@ -182,7 +191,7 @@ pub fn explore(
         if explored.findings.iter().any(|it| kinds(&it.outcome).contains(&kind)) {
             continue;
         }
-        match shrunk(plan, scenario, &mut *engine, kind, failures) {
+        match shrunk(&Subject { plan, scenario, seen }, &mut *engine, kind, failures) {
             Some(finding) => explored.findings.push(finding),
             None => explored.unrepeated += 1,
         }
@@ -209,18 +218,20 @@ fn run_disturbed(
 
 /// A smallest set with this kind of failure. `None` if the set does not fail again.
 fn shrunk(
-    plan: &Exploration,
-    scenario: &Arc<Scenario>,
+    subject: &Subject<'_>,
     engine: &mut dyn Engine,
     kind: Kind,
     failures: Failures,
 ) -> Option<Finding> {
+    let Subject { plan, scenario, seen } = *subject;
     let Failures { first, times, mut set } = failures;
     let mut tried = 0;
     let mut known = BTreeMap::from([(Vec::new(), false)]);
     let mut run = |set: &[Disturbance]| {
         let outcome = run_disturbed(engine, scenario, set);
-        let disturbable = engine.disturbable().unwrap_or_default();
+        // Up to a disturbance, the run is the undisturbed one.
+        let alone = || if set.len() == 1 { seen.clone() } else { Disturbable::default() };
+        let disturbable = engine.disturbable().unwrap_or_else(alone);
         kinds(&outcome).contains(&kind).then_some((outcome, disturbable))
     };
     let mut found = run(&set)?;

@@ -3,8 +3,8 @@
 //! [`scenario`] generates an ordinary scenario from a seed and an index, and
 //! [`recommender::scenario`] one of a VPA alone. [`shrink`] reduces the tree of a scenario file to
 //! a smaller one that still fails. [`Coverage`] and [`recommender::RecommenderCoverage`] count the
-//! parts of the controllers that were reached. [`explore`] runs scenarios with disturbances. There is
-//! no randomness except the seed, and no assumption about the correct behavior of a controller.
+//! parts of the controllers that were reached. [`explore`] runs scenarios with disturbances. There
+//! is no randomness except the seed, and no assumption about the correct behavior of a controller.
 
 mod area;
 mod counts;

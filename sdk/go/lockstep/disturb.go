@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,6 +74,10 @@ type disturber struct {
 	watches map[*apiserver.Request]*watchSeen
 	pending map[*apiserver.Request]int // the numbers of the writes that are not yet answered
 	life    *life
+	// heldUntil is the end of the last hold so far, and requests is the number of those at an instant.
+	heldUntil, instant time.Time
+	requests           int
+	isSlow             bool // each request takes a millisecond
 }
 
 // newDisturber returns nil if the scenario is not to be disturbed.
@@ -127,6 +133,30 @@ func (d *disturber) before(c *apiserver.Request) error {
 	return nil
 }
 
+// fastRequests is the number of requests at one instant after which each request takes time while an
+// event is held.
+const fastRequests = 100
+
+// pace lets time pass if there are many requests while an event is held. A controller that acts until
+// it sees the event would otherwise act forever.
+func (d *disturber) pace() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	now := time.Now()
+	if now != d.instant {
+		d.instant, d.requests = now, 0
+	}
+	d.requests++
+	d.isSlow = now.Before(d.heldUntil) && (d.isSlow || d.requests > fastRequests)
+	isSlow := d.isSlow
+	d.mu.Unlock()
+	if isSlow {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // after loses the answer to a write, or stops the controller before it gets the answer.
 func (d *disturber) after(c *apiserver.Request) {
 	if d == nil {
@@ -160,6 +190,9 @@ func (d *disturber) delay(e apiserver.WatchEvent) time.Duration {
 	for _, o := range d.list {
 		if h := o.Hold; h != nil && h.Resource == w.Resource && h.Watch == w.number &&
 			h.Event == e.Number {
+			if until := e.At.Add(h.Delay); until.After(d.heldUntil) {
+				d.heldUntil = until
+			}
 			return h.Delay
 		}
 	}
@@ -198,7 +231,7 @@ func (d *disturber) answer(write int) string {
 // crash stops the controller: from now on, none of its requests reaches the API server. The session
 // starts another one.
 func (d *disturber) crash() error {
-	d.life.end()
+	d.life.ended.Store(true)
 	d.observed.mute(true)
 	select {
 	case d.crashed <- struct{}{}:
@@ -207,7 +240,7 @@ func (d *disturber) crash() error {
 	return errCrashed
 }
 
-// crashes is the channel of crashes, or nil.
+// signal is the channel of crashes, or nil.
 func (d *disturber) signal() <-chan struct{} {
 	if d == nil {
 		return nil
@@ -223,17 +256,6 @@ func (d *disturber) hasCrashed() bool {
 	default:
 		return false
 	}
-}
-
-// begin is called when a controller is started.
-func (d *disturber) begin(l *life) {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.life = l
-	d.observed.mute(false)
 }
 
 func (d *disturber) now() time.Duration { return time.Since(d.observed.epoch) }
@@ -260,26 +282,47 @@ func nameOf(c *apiserver.Request) string {
 	return sent.Metadata.Name + sent.Metadata.GenerateName
 }
 
+// begin begins the life of a controller that is about to start. Clients that were made before have
+// another life.
+func (s *session) begin() {
+	d := s.disturber
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.life = &life{}
+	s.run.life = d.life
+	s.run.Config = s.run.ConfigFor(s.engine.Name)
+	d.observed.mute(false)
+}
+
+// crash starts a new controller after a crash. The old one may take its time to end: its requests
+// fail.
+func (s *session) crash() {
+	s.turns.end()
+	s.cancel()
+	synctest.Wait()
+	if s.turns != nil {
+		s.takeTurns()
+	}
+	s.start()
+}
+
+// wait waits until all goroutines are blocked at the current time.
+func (s *session) wait() {
+	synctest.Wait()
+	for s.disturber.hasCrashed() {
+		s.crash()
+		synctest.Wait()
+	}
+}
+
 var errCrashed = errors.New("the controller has crashed")
 
 // life is the time from a start of the controller to its crash. Afterwards, its goroutines may still
 // run for a while.
-type life struct {
-	mu    sync.Mutex
-	ended bool
-}
-
-func (l *life) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-}
-
-func (l *life) hasEnded() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ended
-}
+type life struct{ ended atomic.Bool }
 
 // mortal sends requests until its controller crashes.
 type mortal struct {
@@ -288,11 +331,11 @@ type mortal struct {
 }
 
 func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
-	if m.life.hasEnded() {
+	if m.life.ended.Load() {
 		return nil, errCrashed
 	}
 	answer, err := m.RoundTripper.RoundTrip(r)
-	if m.life.hasEnded() {
+	if m.life.ended.Load() { // before the answer
 		return nil, errCrashed
 	}
 	return answer, err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -127,6 +129,64 @@ func TestACrashedControllerHasNoEffect(t *testing.T) {
 	}
 	if !strings.Contains(stderr, "did not end with its context") {
 		t.Error(stderr)
+	}
+}
+
+// untilSeen scales once, and then writes a ConfigMap at each of its events until its cache has the new
+// replicas.
+func untilSeen(ctx context.Context, run *Run) error {
+	client := kubernetes.NewForConfigOrDie(run.Config)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	deployments := factory.Apps().V1().Deployments()
+	maps := client.CoreV1().ConfigMaps(run.Namespace)
+	write := func(o any) {
+		seen, err := deployments.Lister().Deployments(run.Namespace).Get("web")
+		if err == nil && *seen.Spec.Replicas == 2 {
+			m := o.(*corev1.ConfigMap).DeepCopy()
+			m.Data = map[string]string{"n": m.ResourceVersion}
+			_, _ = maps.Update(ctx, m, metav1.UpdateOptions{})
+		}
+	}
+	_, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{AddFunc: write, UpdateFunc: func(_, o any) { write(o) }})
+	if err != nil {
+		return err
+	}
+	deployments.Informer()
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	time.Sleep(10 * time.Second)
+	scale, err := client.AppsV1().Deployments(run.Namespace).GetScale(ctx, "web", metav1.GetOptions{})
+	if err == nil {
+		scale.Spec.Replicas = 3
+		_, err = client.AppsV1().Deployments(run.Namespace).UpdateScale(ctx, "web", scale,
+			metav1.UpdateOptions{})
+	}
+	if err == nil {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+		_, err = maps.Create(ctx, m, metav1.CreateOptions{})
+	}
+	<-ctx.Done()
+	return err
+}
+
+// A controller that acts until it sees an event gets it in the end: meanwhile, its requests take time.
+func TestAHeldEventArrives(t *testing.T) {
+	for disturbances, least := range map[string]int{
+		"": 2,
+		`{"hold":{"resource":"deployments.apps","watch":1,"event":2,"delay":1000000}}`:    100,
+		`{"hold":{"resource":"deployments.apps","watch":1,"event":2,"delay":2000000000}}`: 2000,
+	} {
+		answers, _ := converse(t, "until-seen", disturbed(disturbances), step(0, createWeb),
+			step(10*time.Second, ""), closing)
+		last, ok := answers[len(answers)-1]["closed"].(map[string]any)
+		if !ok || why(answers) != "" {
+			t.Errorf("%s: %s", disturbances, why(answers))
+			continue
+		}
+		if writes := last["disturbable"].(map[string]any)["writes"].([]any); len(writes) < least {
+			t.Errorf("%s: %d writes", disturbances, len(writes))
+		}
 	}
 }
 

@@ -93,31 +93,8 @@ func (s *session) start() {
 	ended := make(chan error, 1)
 	s.cancel, s.ended = cancel, ended
 	s.run.Metrics = nil
-	s.disturber.begin(s.run.life)
+	s.begin()
 	go func() { ended <- s.engine.Start(ctx, s.run) }()
-}
-
-// crash starts a new controller after a crash. The old one may take its time to end: its requests
-// fail.
-func (s *session) crash() {
-	s.turns.end()
-	s.cancel()
-	synctest.Wait()
-	if s.turns != nil {
-		s.takeTurns()
-	}
-	s.run.life = &life{}
-	s.run.Config = s.run.ConfigFor(s.engine.Name)
-	s.start()
-}
-
-// wait waits until all goroutines are blocked at the current time.
-func (s *session) wait() {
-	synctest.Wait()
-	for s.disturber.hasCrashed() {
-		s.crash()
-		synctest.Wait()
-	}
 }
 
 // stop ends the controller, and waits up to an hour for it.

@@ -31,6 +31,7 @@ func newTraffic(e Engine, w *world, o *observed) *traffic {
 
 // before makes a request wait or fail.
 func (t *traffic) before(c *apiserver.Request) error {
+	t.disturber.pace()
 	if err := t.count(c); err != nil {
 		// The controller would send the next request at once. It waits until the scenario ends.
 		<-t.closed

@@ -19,8 +19,9 @@ var outside = make(chan struct{})
 
 // engines are controllers for the tests. Most of them step into a trap.
 var engines = map[string]Engine{
-	"scaler": {Name: "scaler", Start: scaler},
-	"seer":   {Start: seer},
+	"scaler":     {Name: "scaler", Start: scaler},
+	"seer":       {Start: seer},
+	"until-seen": {Start: untilSeen},
 	"undead": {Start: func(_ context.Context, run *Run) error {
 		return scaler(context.Background(), run)
 	}},

@@ -59,7 +59,7 @@ pub struct Upstream {
     process: Option<Process>,
     /// The version of the protocol that the program speaks, once it has reported it.
     protocol: Option<u32>,
-    /// The optional features of the protocol that it supports.
+    /// The optional parts of the protocol that the program supports.
     supports: Vec<Feature>,
     /// The disturbances of the scenarios; `None` if nobody asked for them.
     disturbances: Option<Vec<Disturbance>>,
@@ -131,8 +131,8 @@ impl Upstream {
             None => {
                 let mut process = Process::start(&self.name, &self.program, self.limit)?;
                 let release = (!self.any_release).then_some(self.release);
-                let hello = introduce(&mut process, release)?;
-                (self.protocol, self.supports) = (Some(hello.protocol), hello.supports);
+                let Hello { protocol, supports, .. } = introduce(&mut process, release)?;
+                (self.protocol, self.supports) = (Some(protocol), supports);
                 self.has_observed_all_metrics = false;
                 process
             }
@@ -150,11 +150,12 @@ pub fn prepare_recommender(release: VpaRelease, builds: &BuildOptions, progress:
 
 /// Reads `hello`, and checks the release if required.
 fn introduce(process: &mut Process, release: Option<Release>) -> Result<Hello, EngineError> {
-    let Answer::Hello(hello) = process.receive()? else {
+    let answer = process.receive()?;
+    let Answer::Hello(hello) = answer else {
         return Err(process.broken("it did not send `hello`"));
     };
-    let Hello { protocol, release: theirs, .. } = &hello;
-    if !(OLDEST_PROTOCOL..=PROTOCOL).contains(protocol) {
+    let (protocol, theirs) = (hello.protocol, &hello.release);
+    if !(OLDEST_PROTOCOL..=PROTOCOL).contains(&protocol) {
         let (oldest, newest) = (OLDEST_PROTOCOL, PROTOCOL);
         let why = format!(
             "it uses protocol version {protocol}, this program versions {oldest} to {newest}"

@@ -8,7 +8,7 @@ use kube_autoscaler_models::observation::Observation;
 use kube_autoscaler_models::rules::Release;
 use kube_autoscaler_models::time::Time;
 use kube_lockstep_scenario::testing::{WEB, scenario};
-use kube_lockstep_sim::engine::disturbance::{Watch, WatchEvent, Write};
+use kube_lockstep_sim::engine::disturbance::{Watch, WatchEvent, WriteRequest};
 use kube_lockstep_sim::engine::model::Model;
 use kube_lockstep_sim::engine::{Session, Step};
 use kube_lockstep_sim::trace::Stepped;
@@ -96,7 +96,7 @@ fn disturbable() -> Disturbable {
         controller: "planted".into(),
         events: vec![event.clone(); events],
     };
-    let write = Write {
+    let write = WriteRequest {
         at,
         controller: "planted".into(),
         verb: "update".into(),

@@ -98,7 +98,7 @@ pub struct Disturbable {
     /// The watches, in the order in which they began.
     pub watches: Vec<Watch>,
     /// The write requests of all controllers, in order.
-    pub writes: Vec<Write>,
+    pub writes: Vec<WriteRequest>,
 }
 
 /// A watch of a controller.
@@ -129,7 +129,7 @@ pub struct WatchEvent {
 /// A write request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Write {
+pub struct WriteRequest {
     /// Its time.
     pub at: Time,
     /// The name of the controller.
@@ -163,9 +163,9 @@ impl Disturbable {
     }
 }
 
-impl fmt::Display for Write {
+impl fmt::Display for WriteRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Write { at, verb, resource, subresource, name, .. } = self;
+        let WriteRequest { at, verb, resource, subresource, name, .. } = self;
         let slash = if subresource.is_empty() { "" } else { "/" };
         write!(f, "{verb} {resource} {name}{slash}{subresource} at t={at}")
     }
@@ -207,8 +207,13 @@ impl Disturbance {
     pub fn sentence(&self, run: &Disturbable) -> String {
         let write = |number: usize| {
             let write = number.checked_sub(1).and_then(|index| run.writes.get(index));
-            let what = write.map(|write| format!(" ({write})")).unwrap_or_default();
-            format!("{} write{what}", ordinal(number))
+            let of =
+                |controller: &str| match run.writes.iter().all(|it| it.controller == controller) {
+                    true => String::new(),
+                    false => format!(" by {controller}"),
+                };
+            let what = write.map(|write| format!(" ({write}{})", of(&write.controller)));
+            format!("{} write{}", ordinal(number), what.unwrap_or_default())
         };
         match self {
             Disturbance::Hold(hold) => {
@@ -318,7 +323,7 @@ impl FromStr for Disturbance {
 }
 
 fn hold(event: &str, watch: &str, resource: &str, delay: &str) -> Result<Disturbance, String> {
-    let delay: Span = delay.parse().map_err(|error| format!("{error}"))?;
+    let delay: Span = delay.parse().map_err(|error| format!("{delay} is {error}"))?;
     if delay <= Span(0) {
         return Err("the duration must be greater than 0".to_owned());
     }
@@ -356,7 +361,7 @@ mod tests {
         for (text, why) in [
             ("hold event 0 of pods for 2ms", "0 is not a number from 1"),
             ("hold event 1 of pods for 0s", "must be greater than 0"),
-            ("hold event 1 of pods for soon", "soon"),
+            ("hold event 1 of pods for soon", "soon is not a duration"),
             ("answer write 1 with love", "expected conflict, internal-error,"),
             ("crash at write 1", "`crash before write N`"),
         ] {
@@ -376,7 +381,7 @@ mod tests {
         };
         let run = Disturbable {
             watches: vec![watch("pods", 3), watch("deployments.apps", 1), watch("pods", 2)],
-            writes: vec![Write {
+            writes: vec![WriteRequest {
                 at,
                 controller: "naive".into(),
                 verb: "update".into(),
@@ -408,5 +413,13 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Disturbance>().expect(text).sentence(&run), sentence);
         }
+        let other = WriteRequest { controller: "other".into(), ..run.writes[0].clone() };
+        let run = Disturbable { writes: vec![run.writes[0].clone(), other], ..run };
+        let second: Disturbance = "crash before write 2".parse().expect("a disturbance");
+        assert_eq!(
+            second.sentence(&run),
+            "the controller crashes right before its 2nd write (update deployments.apps web/scale \
+             at t=15s by other), and starts again"
+        );
     }
 }
