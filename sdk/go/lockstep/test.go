@@ -3,6 +3,7 @@ package lockstep
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,45 @@ type Outcome struct {
 	Divergence *Divergence
 	// Unmet are the expectations of the scenario that the controller does not meet.
 	Unmet []Unmet
+	// Writes of objects, if the scenario has objects and an expectation is not met.
+	Writes []Write
+	// Notes on the scenario.
+	Notes []Note
+}
+
+// Write is a write of an object: by a controller or, without one, by the scenario or the cluster.
+type Write struct {
+	At, Verb, Controller, Kind, Namespace, Name, Subresource, Error string
+	// Changed is true if it changed what was stored.
+	Changed bool
+	// Fields of an existing object that it changed.
+	Fields []struct {
+		Path          string
+		Before, After json.RawMessage
+	}
+}
+
+// String returns the write in one line.
+func (w Write) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "t=%s %s: %s %s %s/%s %s", w.At, cmp.Or(w.Controller, "(not the controller)"),
+		w.Verb, w.Kind, w.Namespace, w.Name, w.Subresource)
+	switch {
+	case w.Error != "":
+		fmt.Fprintf(&b, " rejected: %s", w.Error)
+	case !w.Changed:
+		b.WriteString(" no change")
+	}
+	for _, f := range w.Fields {
+		fmt.Fprintf(&b, "\n    %s: %.200s -> %.200s", f.Path, f.Before, f.After)
+	}
+	return b.String()
+}
+
+// Note is a note for the author of a scenario.
+type Note struct {
+	Line int
+	What string
 }
 
 // Divergence is a difference from upstream's HPA controller in a reconcile.
@@ -79,6 +119,12 @@ func (o Outcome) report(t *testing.T) {
 	}
 	for _, unmet := range o.Unmet {
 		t.Errorf("%s:%d: %s", unmet.File, unmet.Line, unmet.What)
+	}
+	for _, note := range o.Notes {
+		t.Logf("%s:%d: note: %s", o.Path, note.Line, note.What)
+	}
+	for _, write := range o.Writes {
+		t.Log(write)
 	}
 }
 
