@@ -497,7 +497,11 @@ timeline:
     applyObject: {apiVersion: example.com/v1, kind: Widget, metadata: {name: b}}
   - at: 20s
     editObject:
-      {apiVersion: example.com/v1, kind: Widget, name: b, subresource: status, patch: {status: {a: 1}}}
+      apiVersion: example.com/v1
+      kind: Widget
+      name: b
+      subresource: status
+      patch: {status: {a: 1}}
   - {at: 30s, deleteObject: {apiVersion: example.com/v1, kind: Widget, name: b, namespace: shop}}
 until: 1m
 expect:

@@ -615,8 +615,8 @@ mod tests {
         assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
     }
 
-    /// What the cluster itself does before the controller acts belongs to no reconcile. Later changes
-    /// at the same time can be effects of the controller's writes.
+    /// What the cluster itself does before the controller acts belongs to no reconcile. Later
+    /// changes at the same time can be effects of the controller's writes.
     #[test]
     fn changes_by_the_cluster_are_no_reconciles() {
         let write = |at: u32, controller: &str| {
