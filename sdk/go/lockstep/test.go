@@ -21,6 +21,8 @@ const (
 	// serveVariable has the name of the test that serves the engine protocol, in the process that
 	// kube-lockstep starts.
 	serveVariable = "KUBE_LOCKSTEP_SDK_TEST"
+	// recordVariable is the environment variable with which traces are written.
+	recordVariable = "KUBE_LOCKSTEP_RECORD"
 )
 
 // startFolder is the folder in which the test program was started.
@@ -105,6 +107,21 @@ type Unmet struct {
 func Test(t *testing.T, e Engine, scenarios ...string) {
 	t.Helper()
 	for _, o := range outcomes(t, e, "expectations", scenarios) {
+		t.Run(o.ID, o.report)
+	}
+}
+
+// TestAgainst runs scenarios like [Test], and compares the writes of the controller with those in the
+// traces of a folder: a difference fails the subtest. If the environment variable KUBE_LOCKSTEP_RECORD
+// is set, it writes the traces.
+func TestAgainst(t *testing.T, e Engine, traces string, scenarios ...string) {
+	t.Helper()
+	option := "--against"
+	if os.Getenv(recordVariable) != "" {
+		option = "--record"
+	}
+	args := []string{"run", "--compare", "expectations", option, traces}
+	for _, o := range results[Outcome](t, e, args, scenarios) {
 		t.Run(o.ID, o.report)
 	}
 }
