@@ -81,13 +81,6 @@ impl ObjectWrite {
         !self.controller.is_empty()
     }
 
-    /// Returns true if another client had changed the object since the controller read it.
-    #[must_use]
-    pub fn is_conflict(&self) -> bool {
-        let error = self.error.as_ref();
-        error.is_some_and(|error| error.contains("the object has been modified"))
-    }
-
     /// The group of the API: empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {

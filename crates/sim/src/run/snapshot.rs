@@ -1,8 +1,8 @@
 //! Compares the writes of a run with those of a recorded one, for controllers without a model.
 //!
-//! Which goroutine of a controller receives an event first is left to chance. Therefore the order of
-//! writes of different objects at one time is not compared, nor are conflicts, writes that change
-//! nothing, and numbers that count the writes or objects of all.
+//! Which goroutine of a controller receives an event first is left to chance, and so is whether one
+//! acts on a stale cache. Therefore writes that are rejected or change nothing are not compared, nor
+//! are the order of writes of different objects at one time, and numbers that count them.
 
 use kube_autoscaler_models::observation::ControllerAction;
 use kube_autoscaler_models::time::Time;
@@ -61,11 +61,7 @@ fn writes(trace: &Trace, is_of_objects: bool) -> Vec<Write<'_>> {
     let ticks = trace.ticks.iter().enumerate();
     let writes = ticks.flat_map(|(index, tick)| {
         let actions = tick.actions().filter(|action| match action {
-            ControllerAction::Write(write) => {
-                write.is_of_controller()
-                    && (write.changed || write.error.is_some())
-                    && !write.is_conflict()
-            }
+            ControllerAction::Write(write) => write.is_of_controller() && write.changed,
             action => !is_of_objects && action.is_write(),
         });
         actions.map(move |action| Write { at: tick.at, tick: index + 1, action })
@@ -194,8 +190,8 @@ mod tests {
         }
     }
 
-    /// What is left to chance: conflicts, writes that change nothing, resource versions, and the
-    /// order of writes of different objects at one time.
+    /// What is left to chance: writes that are rejected or change nothing, resource versions, and
+    /// the order of writes of different objects at one time.
     #[test]
     fn what_is_left_to_chance_is_not_compared() {
         let write = |tick: &mut Observation, change: &dyn Fn(&mut ObjectWrite)| {
@@ -207,6 +203,7 @@ mod tests {
         seen.ticks.remove(0);
         write(&mut seen.ticks[0], &|write| write.changed = false);
         write(&mut seen.ticks[0], &|write| {
+            write.changed = false;
             write.error = Some("the object has been modified; please apply".into());
         });
         assert_eq!(first_difference(&recorded, &seen, 1), None);

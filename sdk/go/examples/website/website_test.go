@@ -16,7 +16,8 @@ func TestScenarios(t *testing.T) {
 	lockstep.Test(t, engine, "scenarios/*.yaml")
 }
 
-// Each run writes the same.
+// Each run writes the same. In drift.yaml, the controller may not have seen yet that the Website is
+// deleted when it creates the Deployment again.
 func TestTraces(t *testing.T) {
 	if _, err := lockstep.Program(); err != nil {
 		t.Skip(err)
@@ -26,10 +27,10 @@ func TestTraces(t *testing.T) {
 	defer os.RemoveAll(folder)
 	t.Setenv("KUBE_LOCKSTEP_RECORD", "1")
 	t.Run("record", func(t *testing.T) {
-		lockstep.TestAgainst(t, engine, folder, "scenarios/*.yaml")
+		lockstep.TestAgainst(t, engine, folder, "scenarios/pods.yaml", "scenarios/re*.yaml")
 	})
 	t.Setenv("KUBE_LOCKSTEP_RECORD", "")
 	t.Run("compare", func(t *testing.T) {
-		lockstep.TestAgainst(t, engine, folder, "scenarios/*.yaml")
+		lockstep.TestAgainst(t, engine, folder, "scenarios/pods.yaml", "scenarios/re*.yaml")
 	})
 }
