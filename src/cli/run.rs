@@ -83,12 +83,12 @@ pub(super) struct Args {
     /// --program, scale with --controller]
     #[arg(long, value_parser = compare_parser(), value_name = "WHAT")]
     compare: Option<Compare>,
-    /// Write the trace of each scenario into this folder. Later runs can be compared with it; requires
-    /// `--compare expectations`
+    /// Write the trace of each scenario into this folder, with which later runs can be compared;
+    /// requires `--compare expectations`
     #[arg(long, value_name = "DIR", requires = "program", conflicts_with = "against")]
     record: Option<PathBuf>,
-    /// Compare the writes of the controller with those in the traces of this folder, which `--record`
-    /// wrote: a difference is an unmet expectation; requires `--compare expectations`
+    /// Compare the writes of the controller with those in the traces of this folder, which
+    /// `--record` wrote: a difference is an unmet expectation; requires `--compare expectations`
     #[arg(long, value_name = "DIR", requires = "program")]
     against: Option<PathBuf>,
     /// The timeout for each answer of an engine, for example 1m
@@ -215,7 +215,11 @@ fn replay_args(args: &Args) -> Vec<String> {
     let Some(engine) = args.engine.filter(|engine| engine.is_wall_clock()) else {
         let program = args.program.as_ref().filter(|_| args.compare.is_some());
         let program = program.map(|path| path.to_string_lossy().into_owned());
-        return given_flags([("--program", program)]).chain(given_flags(compare)).collect();
+        let against = args.against.as_ref().map(|path| path.to_string_lossy().into_owned());
+        return given_flags([("--program", program)])
+            .chain(given_flags(compare))
+            .chain(given_flags([("--against", against)]))
+            .collect();
     };
     let longest = args.longest.map(|it| Span(i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)));
     given_flags([("--engine", Some(engine.info().name.to_owned()))])

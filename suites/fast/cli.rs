@@ -11,6 +11,7 @@ mod gate;
 mod hard_inputs;
 mod lint;
 mod manifests;
+mod objects;
 mod output;
 mod plugin;
 mod questions;

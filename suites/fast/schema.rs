@@ -59,7 +59,6 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "expectation-of-a-time-without-within",
     "expectation-of-an-unknown-hpa",
     "expectation-with-a-reversed-interval",
-    "expectations-on-objects",
     "expected-metric-of-a-container",
     "expected-metric-that-the-hpa-lacks",
     "expected-metric-with-a-value-of-another-type",
@@ -125,7 +124,6 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "object-of-a-scenario-without-objects",
     "object-with-a-malformed-api-version",
     "object-with-the-group-in-its-kind",
-    "objects-with-mistakes",
     "open-metrics-of-a-counter",
     "open-metrics-that-is-a-web-page",
     "open-metrics-that-is-an-answer",
@@ -294,7 +292,6 @@ const BEYOND_THE_SCHEMA: &[&str] = &[
     "vpa-workload-with-an-unknown-resource",
     "vpa-workload-with-contradicting-labels",
     "wave-with-a-period-of-zero",
-    "workload-without-a-target",
     "yes-is-not-a-boolean",
 ];
 

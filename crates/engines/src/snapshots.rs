@@ -1,5 +1,5 @@
-//! Traces of programs without a model, which an author keeps beside the scenarios: they are recorded,
-//! and compared with later runs.
+//! Traces of programs without a model, which an author keeps beside the scenarios: they are
+//! recorded, and compared with later runs.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::counted;
 use super::layout::wrap;
 use super::style::{DIM, paint};
+use kube_autoscaler_models::time::Time;
 use kube_lockstep_sim::objects::{FieldChange, ReportedWrite};
 use kube_lockstep_sim::run::Outcome;
 use serde_json::Value;
@@ -16,24 +17,47 @@ const FIELDS: usize = 4;
 /// The longest value.
 const VALUE: usize = 60;
 
-/// The writes up to the first unmet expectation, each with the fields that it changed.
+/// The writes up to the first unmet expectation.
+pub(super) struct Shown<'o> {
+    writes: &'o [ReportedWrite],
+    /// The number of the others.
+    more: usize,
+}
+
+impl<'o> Shown<'o> {
+    /// The writes of an outcome. `None`: it has none.
+    pub(super) fn of(outcome: &'o Outcome) -> Option<Shown<'o>> {
+        let all = outcome.writes.as_slice();
+        let end = outcome.unmet.iter().filter_map(|unmet| unmet.tick).map(|tick| tick.at).min();
+        let relevant = all.partition_point(|it| end.is_none_or(|end| it.at <= end));
+        // Without a write up to then, the later ones show what the controller did instead.
+        let relevant = if relevant == 0 { all.len() } else { relevant };
+        let writes = &all[relevant.saturating_sub(SHOWN)..relevant];
+        (!writes.is_empty()).then_some(Shown { writes, more: all.len() - writes.len() })
+    }
+
+    /// `2 writes from t=0s (3 more with --format json):`.
+    pub(super) fn title(&self) -> String {
+        let from = self.writes.first().map_or(Time::ZERO, |first| first.at);
+        let more = match self.more {
+            0 => String::new(),
+            more => format!(" ({more} more with --format json)"),
+        };
+        format!("{} from t={from}{more}:", counted(self.writes.len(), "write"))
+    }
+
+    /// The writes, each with the fields that it changed.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.writes.iter().map(line)
+    }
+}
+
+/// The writes as text. Empty if there are none.
 pub(super) fn text(outcome: &Outcome, columns: usize) -> String {
-    let Some(first) = outcome.writes.first() else { return String::new() };
-    let end = outcome.unmet.iter().filter_map(|unmet| unmet.tick).map(|tick| tick.at).min();
-    let relevant = outcome.writes.partition_point(|it| end.is_none_or(|end| it.at <= end));
-    // Without a write up to then, the later ones show what the controller did instead.
-    let relevant = if relevant == 0 { outcome.writes.len() } else { relevant };
-    let start = relevant.saturating_sub(SHOWN);
-    let shown = &outcome.writes[start..relevant];
-    let mut out = String::new();
-    let more = match outcome.writes.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" ({more} more with --format json)"),
-    };
-    let from = shown.first().unwrap_or(first).at;
-    let _ = writeln!(out, "  {} from t={from}{more}:", counted(shown.len(), "write"));
-    for write in shown {
-        for line in wrap(&line(write), columns.saturating_sub(4).max(40)) {
+    let Some(shown) = Shown::of(outcome) else { return String::new() };
+    let mut out = format!("  {}\n", shown.title());
+    for write in shown.lines() {
+        for line in wrap(&write, columns.saturating_sub(4).max(40)) {
             let _ = writeln!(out, "    {}", paint(DIM, &line));
         }
     }

@@ -478,3 +478,79 @@ fn recordings_can_be_shifted_and_repeated() {
     let again = samples("{shift: -40m, of: {repeat: 30m, of: {csv: load.csv}}}");
     assert_eq!((again.0, again.1), (Some(20), Some(30)));
 }
+
+/// A scenario for a controller of Widgets.
+const OBJECTS: &str = r#"
+apiVersion: kube-lockstep.dev/v1alpha1
+kind: Scenario
+requirement: The Deployment follows the Widget.
+objects:
+  - {file: ./widgets.yaml}
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web}
+    spec: {replicas: 3, selector: {matchLabels: {of: web}}}
+workload:
+  target: {apiVersion: apps/v1, kind: Deployment, name: web}
+timeline:
+  - at: 10s
+    applyObject: {apiVersion: example.com/v1, kind: Widget, metadata: {name: b}}
+  - at: 20s
+    editObject:
+      apiVersion: example.com/v1
+      kind: Widget
+      name: b
+      subresource: status
+      patch: {status: {a: 1}}
+  - {at: 30s, deleteObject: {apiVersion: example.com/v1, kind: Widget, name: b, namespace: shop}}
+until: 1m
+expect:
+  - at: 30s
+    object: {apiVersion: apps/v1, kind: Deployment, name: web}
+    fields: {spec.replicas: {atLeast: 3}, "metadata.labels['a/b']": null, status: {a: [1, "1"]}}
+  - {at: 40s, replicas: 3}
+  - {rests: {writes: 5, for: 10s}}
+  - {atMost: {writersPerField: 1}}
+"#;
+
+/// Definitions of custom resources come first.
+const WIDGETS: &str = "
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: a}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+";
+
+#[test]
+fn a_scenario_with_objects_requires_no_hpa() {
+    let read = |path: &str| match path {
+        "./widgets.yaml" => Ok(WIDGETS.to_owned()),
+        path => no_files(path),
+    };
+    let scenario = parse("test.yaml", OBJECTS, &read).expect("a valid scenario");
+    assert!(scenario.has_objects() && scenario.hpas.is_empty());
+    let objects = scenario.objects.iter().flatten();
+    let kinds: Vec<&str> = objects.filter_map(|object| object["kind"].as_str()).collect();
+    assert_eq!(kinds, ["CustomResourceDefinition", "Widget", "Deployment"]);
+    let workload = &scenario.workload;
+    assert_eq!((workload.replicas, &*workload.selector), (3, "of=web"), "as in the manifest");
+    assert_eq!((&*scenario.namespace, scenario.line), ("default", 5));
+    let written = to_yaml(&scenario, None);
+    let again = parsed(&written);
+    assert_eq!((&again.hash, to_yaml(&again, None)), (&scenario.hash, written));
+    assert_eq!(again.expect.len(), 4);
+}
+
+#[test]
+fn a_scenario_with_objects_requires_no_workload() {
+    let text = "apiVersion: kube-lockstep.dev/v1alpha1\nkind: Scenario\nrequirement: It rests.\n\
+                objects: []\nuntil: 1m\nexpect: [{rests: {}}]\n";
+    let scenario = parsed(text);
+    assert!(scenario.has_objects() && scenario.workload.is_absent());
+    assert_eq!(scenario.targets().count(), 0);
+    let again = parsed(&to_yaml(&scenario, None));
+    assert!(again.has_objects() && again.hash == scenario.hash);
+}

@@ -47,8 +47,8 @@ pub fn controller_writes(trace: &Trace) -> impl Iterator<Item = TimedWrite<'_>> 
     writes(trace).filter(|timed| timed.write.is_of_controller())
 }
 
-/// The times of the changes that neither a controller made, nor the cluster because of one: those of
-/// the scenario, and those of simulated pods.
+/// The times of the changes that neither a controller made, nor the cluster because of one: those
+/// of the scenario, and those of simulated pods.
 pub fn outside_changes(trace: &Trace) -> impl Iterator<Item = Time> {
     trace.api.iter().filter_map(|(_, answer)| match &answer.outcome {
         ApiOutcome::Write(write) if write.changed => Some(answer.at),

@@ -3,6 +3,7 @@ package lockstep
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ const (
 	// serveVariable has the name of the test that serves the engine protocol, in the process that
 	// kube-lockstep starts.
 	serveVariable = "KUBE_LOCKSTEP_SDK_TEST"
+	// recordVariable is the environment variable with which traces are written.
+	recordVariable = "KUBE_LOCKSTEP_RECORD"
 )
 
 // startFolder is the folder in which the test program was started.
@@ -39,6 +42,45 @@ type Outcome struct {
 	Divergence *Divergence
 	// Unmet are the expectations of the scenario that the controller does not meet.
 	Unmet []Unmet
+	// Writes of objects, if the scenario has objects and an expectation is not met.
+	Writes []Write
+	// Notes on the scenario.
+	Notes []Note
+}
+
+// Write is a write of an object: by a controller or, without one, by the scenario or the cluster.
+type Write struct {
+	At, Verb, Controller, Kind, Namespace, Name, Subresource, Error string
+	// Changed is true if it changed what was stored.
+	Changed bool
+	// Fields of an existing object that it changed.
+	Fields []struct {
+		Path          string
+		Before, After json.RawMessage
+	}
+}
+
+// String returns the write in one line.
+func (w Write) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "t=%s %s: %s %s %s/%s %s", w.At, cmp.Or(w.Controller, "(not the controller)"),
+		w.Verb, w.Kind, w.Namespace, w.Name, w.Subresource)
+	switch {
+	case w.Error != "":
+		fmt.Fprintf(&b, " rejected: %s", w.Error)
+	case !w.Changed:
+		b.WriteString(" no change")
+	}
+	for _, f := range w.Fields {
+		fmt.Fprintf(&b, "\n    %s: %.200s -> %.200s", f.Path, f.Before, f.After)
+	}
+	return b.String()
+}
+
+// Note is a note for the author of a scenario.
+type Note struct {
+	Line int
+	What string
 }
 
 // Divergence is a difference from upstream's HPA controller in a reconcile.
@@ -69,6 +111,21 @@ func Test(t *testing.T, e Engine, scenarios ...string) {
 	}
 }
 
+// TestAgainst runs scenarios like [Test], and compares the writes of the controller with those in the
+// traces of a folder: a difference fails the subtest. If the environment variable KUBE_LOCKSTEP_RECORD
+// is set, it writes the traces.
+func TestAgainst(t *testing.T, e Engine, traces string, scenarios ...string) {
+	t.Helper()
+	option := "--against"
+	if os.Getenv(recordVariable) != "" {
+		option = "--record"
+	}
+	args := []string{"run", "--compare", "expectations", option, traces}
+	for _, o := range results[Outcome](t, e, args, scenarios) {
+		t.Run(o.ID, o.report)
+	}
+}
+
 // report fails a subtest unless the scenario conforms.
 func (o Outcome) report(t *testing.T) {
 	switch {
@@ -79,6 +136,12 @@ func (o Outcome) report(t *testing.T) {
 	}
 	for _, unmet := range o.Unmet {
 		t.Errorf("%s:%d: %s", unmet.File, unmet.Line, unmet.What)
+	}
+	for _, note := range o.Notes {
+		t.Logf("%s:%d: note: %s", o.Path, note.Line, note.What)
+	}
+	for _, write := range o.Writes {
+		t.Log(write)
 	}
 }
 

@@ -332,9 +332,8 @@ func (t *turns) marked(log []entry) (marked []entry) {
 		switch {
 		case e.turn == nil:
 			if e.namespace != nil && e.kind != "sendEvent" {
-				t.fail(unsupported("several reconciles may be in progress, and the work queue of the " +
-					"controller does not report when one begins: the SDK does not know which HPA a " +
-					"request belongs to"))
+				t.fail(unsupported("several HPAs or slow metrics require a controller whose work queue " +
+					"reports its metrics with client-go"))
 			}
 			marked = append(marked, e)
 			continue

@@ -259,8 +259,7 @@ func selectorFor(r *apiserver.Resource, paths *apiserver.Scale, text string) (an
 	}
 	selector, err := metav1.ParseToLabelSelector(text)
 	if err != nil {
-		return nil, unsupported(fmt.Sprintf("the target has the selector %q, which is invalid: the API "+
-			"server stores no such %s", text, r.Kind))
+		return nil, unsupported("the SDK does not support targets with an invalid selector")
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
 	if r.Kind == "ReplicationController" {

@@ -12,6 +12,7 @@ use crate::prediction::Predicted;
 use crate::presentation::prediction::Head;
 use crate::presentation::{Detail, Mark, Presentation, words};
 use crate::unmet::UnmetOf;
+use crate::writes::Shown;
 use crate::{counted, difference, outcome};
 use kube_autoscaler_models::rules::{ChangeRow, VpaChange, VpaRelease};
 use kube_lockstep_scenario::Scenario;
@@ -178,6 +179,7 @@ impl Section {
             (facts(outcome, figures.counts(), setting))
             (verdict(outcome))
             (unmet(UnmetOf::outcome(outcome), &outcome.unmet))
+            (writes(outcome))
             @for known in &outcome.known {
                 p.note { b { "Known disagreement: " } (known.reason) " (" (known.field) ")" }
             }
@@ -591,6 +593,17 @@ fn without_repetition(fields: &[FieldDifference]) -> Vec<&FieldDifference> {
         field.only_shows_event && fields.iter().any(|other| other.field == event)
     };
     fields.iter().filter(|field| !repeats(field)).collect()
+}
+
+/// The writes up to the first unmet expectation.
+fn writes(outcome: &Outcome) -> Markup {
+    let Some(shown) = Shown::of(outcome) else { return Markup::default() };
+    html! {
+        div.div {
+            p { b { (shown.title()) } }
+            ul { @for line in shown.lines() { li { (line) } } }
+        }
+    }
 }
 
 fn unmet(of: UnmetOf<'_>, unmet: &[Unmet]) -> Markup {

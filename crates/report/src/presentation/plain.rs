@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::words;
 use crate::counted;
 use kube_autoscaler_models::api::ApiError;
-use kube_lockstep_scenario::resolved::{Action, ObjectEdit, PodSet, QueryError, TimelineEvent};
+use kube_lockstep_scenario::resolved::{
+    Action, ObjectEdit, PodSet, QueryError, TargetDeletion, TimelineEvent,
+};
 
 /// The maximum number of characters of a text.
 const LONGEST: usize = 160;
@@ -88,10 +90,7 @@ pub(super) fn action(action: &Action) -> String {
             "rolling update of all pods".to_owned()
         }
         Action::RollingUpdate(_) => "rolling update of all pods, with other containers".to_owned(),
-        Action::TargetDeleted(deletion) => {
-            let rest = if deletion.keeps_pods() { ", but not its pods" } else { "" };
-            format!("the target is deleted{rest}")
-        }
+        Action::TargetDeleted(deletion) => target_deleted(*deletion).to_owned(),
         Action::Scale(replicas) => {
             format!("the target is scaled to {}", counted(*replicas as usize, "replica"))
         }
@@ -117,6 +116,13 @@ pub(super) fn action(action: &Action) -> String {
         Action::SetCheckpoint(_) => "a checkpoint is written".to_owned(),
         Action::DeleteCheckpoint(name) => format!("checkpoint {name} is deleted"),
         Action::RestartRecommender(_) => "the recommender restarts".to_owned(),
+    }
+}
+
+fn target_deleted(deletion: TargetDeletion) -> &'static str {
+    match deletion.keeps_pods() {
+        true => "the target is deleted, but not its pods",
+        false => "the target is deleted",
     }
 }
 

@@ -1,3 +1,5 @@
+//! Tests of the expectations on objects and their writes.
+
 use super::*;
 use crate::trace::{ApiAnswer, ApiOutcome};
 use kube_autoscaler_models::observation::{ControllerAction, ObjectVerb, ObjectWrite};

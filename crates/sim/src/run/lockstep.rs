@@ -831,7 +831,7 @@ pub fn inconclusive(error: EngineError) -> Verdict {
     let why = error.to_string();
     match error {
         EngineError::Broken { output, .. } => Verdict::Inconclusive { why, output },
-        EngineError::Unsupported { .. } => Verdict::Skipped { why: why.into() },
+        EngineError::Unsupported { why, .. } => Verdict::Skipped { why: why.into() },
         EngineError::Unavailable { problem, .. } => {
             let why = Diagnostic { what: why, ..problem }.in_one_line("; ");
             Verdict::Inconclusive { why, output: String::new() }

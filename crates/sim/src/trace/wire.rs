@@ -615,6 +615,42 @@ mod tests {
         assert!(serde_json::from_str::<SteppedJson>(&nameless).is_err());
     }
 
+    /// What the cluster itself does before the controller acts belongs to no reconcile. Later
+    /// changes at the same time can be effects of the controller's writes.
+    #[test]
+    fn changes_by_the_cluster_are_no_reconciles() {
+        let write = |at: u32, controller: &str| {
+            format!(
+                r#"{{"at":{at},"write":{{"verb":"update",{controller}"apiVersion":"v1",
+                "kind":"ConfigMap","resource":"configmaps","name":"a","changed":true}}}}"#
+            )
+        };
+        let own = r#""controller":"c","#;
+        let entries = [write(0, ""), write(3, own), write(3, ""), write(4, own), write(7, "")];
+        let answer = format!(
+            r#"{{"now":9,"api":[{{"deleted":{{"name":"web"}}}}],"log":[{}]}}"#,
+            entries.join(",")
+        );
+        let mut log = Log::new(Time::ZERO, "default".into(), std::iter::empty(), false);
+        log = log.by_instant(true);
+        let answer = serde_json::from_str(&answer).expect("an answer");
+        let stepped = log.stepped(answer, Time::ZERO, Vec::new()).expect("a step");
+        let times = |ticks: &[Observation]| -> Vec<(Time, usize)> {
+            ticks.iter().map(|tick| (tick.at, tick.object_writes().count())).collect()
+        };
+        assert_eq!(times(&stepped.ticks), [(Time(3), 2), (Time(4), 1)]);
+        let api: Vec<Time> = stepped.api.iter().map(|answer| answer.at).collect();
+        assert_eq!((api, log.answers()), (vec![Time(0), Time(0), Time(7)], 1));
+    }
+
+    /// A harness ignores the parts of the protocol that it does not know.
+    #[test]
+    fn unknown_parts_of_the_protocol_are_ignored() {
+        let hello = r#"{"protocol":5,"engine":"e","release":"v1.37.0","supports":["x","objects"]}"#;
+        let hello: Hello = serde_json::from_str(hello).expect("a hello");
+        assert_eq!(hello.supports, [Feature::Unknown, Feature::Objects]);
+    }
+
     /// Events are asynchronous: an event may precede the other entries of its reconcile.
     #[test]
     fn an_event_may_start_a_reconcile() {

@@ -48,9 +48,11 @@ struct Tick<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// The run of an engine; `None` if the outcome has no scenario or no tick.
+    /// The run of an engine; `None` if the outcome has no scenario, no target or no tick.
     pub(super) fn from_outcome(outcome: &'a Outcome) -> Option<Run<'a>> {
         let HpaRun { scenario, trace, derivations } = outcome.hpa()?;
+        // Without a target, there are no replicas to draw.
+        scenario.targets().next()?;
         let derivations = derivations.iter().map(Option::as_ref);
         let derivations = derivations.chain(std::iter::repeat(None));
         let ticks = trace.ticks.iter().zip(derivations).enumerate();
