@@ -222,7 +222,11 @@ fn smaller<K: Fuzzed>(
         last = Some(failure);
         Some(FailurePoint { at, replicas })
     };
-    let read = |tree: &Value| K::read(&path, tree);
+    // What is expected stays as it is.
+    let expected = finding.tree.get("expect").cloned();
+    let read = |tree: &Value| {
+        (tree.get("expect") == expected.as_ref()).then(|| K::read(&path, tree)).flatten()
+    };
     let shrunk = shrink(finding.tree.clone(), plan.shrinking, Priority::Ticks, &read, &mut fails);
     let cut_short = plan.is_stopped();
     match (shrunk, last) {

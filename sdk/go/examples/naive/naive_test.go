@@ -37,6 +37,14 @@ func TestScenariosWithDisturbances(t *testing.T) {
 	lockstep.Explore(t, engine, []string{"scenarios/*.yaml"}, lockstep.ExploreOptions{})
 }
 
+// Each write changes something, in any scenario of an HPA.
+func TestGeneratedScenarios(t *testing.T) {
+	if _, err := lockstep.Program(); err != nil {
+		t.Skip(err)
+	}
+	lockstep.Fuzz(t, engine, lockstep.FuzzOptions{Expect: "properties.yaml", Ticks: 2000})
+}
+
 const (
 	open = `{"open":{"scenario":"s","namespace":"default","flags":{"sync-period":15000000000},` +
 		`"featureGates":{},"targets":[],"withoutScale":[],"sentEvents":true}}`
