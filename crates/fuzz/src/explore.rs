@@ -254,6 +254,11 @@ fn shrunk(
             })
         });
     }
+    // The writes are in their order.
+    set.sort_by_key(|it| match it {
+        Disturbance::Hold(_) => 0,
+        Disturbance::Answer { write, .. } | Disturbance::Crash { write, .. } => *write,
+    });
     let (outcome, disturbable) = found;
     let cut_short = plan.stop.is_cancelled();
     let run = first + 1;

@@ -64,8 +64,9 @@ type writeSeen struct {
 
 // disturber disturbs a scenario, and remembers what could be disturbed. If it is nil, nothing is.
 type disturber struct {
-	list     []disturbance
-	observed *observed
+	list       []disturbance
+	controller string // whose requests are disturbed
+	observed   *observed
 	// crashed receives a value when the controller has crashed.
 	crashed chan struct{}
 
@@ -81,26 +82,27 @@ type disturber struct {
 }
 
 // newDisturber returns nil if the scenario is not to be disturbed.
-func newDisturber(list []disturbance, o *observed) *disturber {
+func newDisturber(list []disturbance, controller string, o *observed) *disturber {
 	if list == nil {
 		return nil
 	}
 	return &disturber{
-		list: list, observed: o, crashed: make(chan struct{}, 1),
+		list: list, controller: controller, observed: o, crashed: make(chan struct{}, 1),
 		seen:    disturbable{Watches: []*watchSeen{}, Writes: []*writeSeen{}},
 		watches: map[*apiserver.Request]*watchSeen{}, pending: map[*apiserver.Request]int{},
 	}
 }
 
-// isDisturbed returns false for requests that are left out, because there are many of them and they
-// rarely matter: those of events and of leases.
-func isDisturbed(c *apiserver.Request) bool {
-	return c.Resource != nil && c.Resource.Kind != "Event" && c.Resource.Kind != "Lease"
+// isDisturbed returns false for requests that are left out: those of other clients than the
+// controller's, and those of events and of leases, which are many and rarely matter.
+func (d *disturber) isDisturbed(c *apiserver.Request) bool {
+	return c.Controller == d.controller && c.Resource != nil && c.Resource.Kind != "Event" &&
+		c.Resource.Kind != "Lease"
 }
 
 // before counts a request, and makes it fail if it is disturbed.
 func (d *disturber) before(c *apiserver.Request) error {
-	if d == nil || !isDisturbed(c) {
+	if d == nil || !d.isDisturbed(c) {
 		return nil
 	}
 	d.mu.Lock()

@@ -190,6 +190,25 @@ func TestAHeldEventArrives(t *testing.T) {
 	}
 }
 
+// helped is the scaler with a helper, whose requests are neither disturbed nor counted.
+func helped(ctx context.Context, run *Run) error {
+	maps := kubernetes.NewForConfigOrDie(run.ConfigFor("helper")).CoreV1().ConfigMaps(run.Namespace)
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "m"}}
+	if _, err := maps.Create(ctx, m, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return scaler(ctx, run)
+}
+
+func TestOtherClientsAreNotDisturbed(t *testing.T) {
+	answers, _ := converse(t, "helped", disturbed(`{"answer":{"write":1,"with":"conflict"}}`),
+		step(0, createWeb), step(20*time.Second, ""), closing)
+	want := []string{"7.5s 3 refused"}
+	if seen := logOf(t, answers[3], "updateScale", "replicas"); !slices.Equal(seen, want) {
+		t.Error(seen)
+	}
+}
+
 func TestWhatCanBeDisturbedIsReported(t *testing.T) {
 	answers, _ := converse(t, "seer", disturbed(""), step(0, createWeb), step(time.Second, scaleTo(3)),
 		closing)

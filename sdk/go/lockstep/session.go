@@ -60,7 +60,7 @@ func openSession(e Engine, q *openRequest) (*session, error) {
 		s.takeTurns()
 	}
 	s.traffic = newTraffic(e, s.world, o)
-	s.disturber = newDisturber(q.Disturbances, o)
+	s.disturber = newDisturber(q.Disturbances, e.Name, o)
 	s.traffic.disturber = s.disturber
 	run.Server.Before, run.Server.After = s.traffic.before, s.traffic.after
 	run.Server.Delay = func(e apiserver.WatchEvent) time.Duration {

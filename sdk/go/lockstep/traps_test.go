@@ -22,6 +22,7 @@ var engines = map[string]Engine{
 	"scaler":     {Name: "scaler", Start: scaler},
 	"seer":       {Start: seer},
 	"until-seen": {Start: untilSeen},
+	"helped":     {Start: helped},
 	"undead": {Start: func(_ context.Context, run *Run) error {
 		return scaler(context.Background(), run)
 	}},

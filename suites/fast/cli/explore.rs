@@ -52,7 +52,7 @@ fn a_finding_has_sentences_and_can_be_replayed() {
         ),
         "   v1.37   my-engine fails when it is disturbed\n",
         "  It conforms without disturbances, and fails with this one:\n",
-        "    - the 2nd event of the watch of pods is delivered 1ms late\n",
+        "    - the 2nd event of the watch of pods (MODIFIED web-0 at t=15s) is delivered 1ms late\n",
         "  the my-engine engine failed: it never rests\n",
         " of 20 runs, first run 6; shrunk in ",
         &format!("  replay: {replay}\n"),

@@ -97,7 +97,7 @@ pub enum CrashPoint {
 pub struct Disturbable {
     /// The watches, in the order in which they began.
     pub watches: Vec<Watch>,
-    /// The write requests of all controllers, in order.
+    /// The write requests of all controllers that are disturbed, in order.
     pub writes: Vec<WriteRequest>,
 }
 
