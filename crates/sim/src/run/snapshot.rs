@@ -1,8 +1,8 @@
 //! Compares the writes of a run with those of a recorded one, for controllers without a model.
 //!
 //! Which goroutine of a controller receives an event first is left to chance, and so is whether one
-//! acts on a stale cache. Therefore writes that are rejected or change nothing are not compared, nor
-//! are the order of writes of different objects at one time, and numbers that count them.
+//! acts on a stale cache. Therefore writes that are rejected or change nothing are not compared,
+//! nor are the order of writes of different objects at one time, and numbers that count them.
 
 use kube_autoscaler_models::observation::ControllerAction;
 use kube_autoscaler_models::time::Time;
