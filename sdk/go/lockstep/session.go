@@ -212,6 +212,7 @@ func (s *session) pass(until time.Duration) error {
 func (s *session) settle() error {
 	for {
 		s.wait()
+		s.turns.endIdle()
 		s.observed.settle()
 		if p := s.turns.paused(); p != nil {
 			for i := range p.apply {

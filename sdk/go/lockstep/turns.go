@@ -47,6 +47,8 @@ type turn struct {
 	hpa    string
 	last   time.Time // of its last request; zero before its first one
 	acted  bool      // something is recorded of it
+	id     string    // of a reconcile of controller-runtime
+	busy   bool      // such a reconcile is in a request
 	resume chan struct{}
 }
 
@@ -117,7 +119,7 @@ func (t *turns) present() *turn {
 // gate makes a request wait for its turn: the first one of a reconcile, and the first one after
 // time has passed in it.
 func (t *turns) gate(c *apiserver.Request) {
-	one := t.present()
+	one := t.enter(c.Context)
 	if one == nil {
 		return
 	}
