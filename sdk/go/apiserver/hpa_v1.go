@@ -55,8 +55,8 @@ func annotate[T any](annotations map[string]string, name string, value any) erro
 	return err
 }
 
-// annotated removes an annotation, and returns its value by a type, or nil. An annotation that can't be
-// read is ignored, as by a real API server.
+// annotated removes an annotation, and returns its value by a type, or nil. An annotation that
+// can't be read is ignored, as by a real API server.
 func annotated[T any](annotations map[string]string, name string) (value any) {
 	text, ok := annotations[name]
 	delete(annotations, name)

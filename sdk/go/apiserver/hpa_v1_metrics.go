@@ -14,8 +14,8 @@ type metricField struct {
 
 type fieldPath []string
 
-// metricFields are the fields of metrics and of their statuses, as paths in v2 and names in v1, by the
-// kind of metric.
+// metricFields are the fields of metrics and of their statuses, as paths in v2 and names in v1, by
+// the kind of metric.
 var metricFields = map[string][]metricField{
 	"resource": resourceFields,
 	"containerResource": append([]metricField{
@@ -128,7 +128,8 @@ func cpuUtilization(metric any, part string) any {
 	return value
 }
 
-// metricsToV1 returns metrics as in the annotations of v1, and the utilization of CPU, if there is one.
+// metricsToV1 returns metrics as in the annotations of v1, and the utilization of CPU, if there is
+// one.
 func metricsToV1(metrics any, part string) (others []any, cpu any) {
 	list, _ := metrics.([]any)
 	for _, one := range list {

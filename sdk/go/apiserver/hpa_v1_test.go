@@ -23,15 +23,16 @@ spec:
   maxReplicas: 9
   metrics:
   - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
-  - {type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: Utilization,
-      averageUtilization: 70}}}
+  - {type: ContainerResource, containerResource: {name: cpu, container: app,
+      target: {type: Utilization, averageUtilization: 70}}}
   - {type: Pods, pods: {metric: {name: rps, selector: {matchLabels: {verb: GET}}},
       target: {type: AverageValue, averageValue: "5"}}}
   - {type: Object, object: {describedObject: {apiVersion: v1, kind: Service, name: web},
       metric: {name: hits}, target: {type: Value, value: 2k}}}
   - {type: Object, object: {describedObject: {kind: Service, name: web}, metric: {name: hits},
       target: {type: AverageValue, averageValue: "7"}}}
-  - {type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "3"}}}
+  - {type: External, external: {metric: {name: queue},
+      target: {type: AverageValue, averageValue: "3"}}}
   - {type: External, external: {metric: {name: queue}, target: {type: Value, value: "30"}}}
   - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}
   behavior:

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 
 // Request is a request of a client, and its result.
 type Request struct {
+	// Context is that of the client.
+	Context context.Context
 	// Controller is the name in the client's [Server.Config].
 	Controller string
 	// Verb is get, list, watch, create, update, patch, delete or deletecollection.
@@ -55,7 +58,10 @@ var verbs = map[string]string{
 
 // parse reads the path of a request.
 func (s *Server) parse(r *http.Request) (*Request, error) {
-	c := &Request{Query: r.URL.Query(), Controller: controllerOf(r.Context()), Verb: verbs[r.Method]}
+	c := &Request{
+		Context: r.Context(), Query: r.URL.Query(), Controller: controllerOf(r.Context()),
+		Verb: verbs[r.Method],
+	}
 	c.ContentType, _, _ = strings.Cut(r.Header.Get("Content-Type"), ";")
 	c.Path = strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	parts := c.Path

@@ -12,7 +12,8 @@ type lag struct {
 	span time.Duration
 }
 
-// delay says how long after its change an event of a watch is delivered, as docs/protocol.md describes.
+// delay says how long after its change an event of a watch is delivered, as docs/protocol.md
+// describes.
 func (w *world) delay(e apiserver.WatchEvent) time.Duration {
 	resource := requestOf(e.Watch)
 	if resource != hpaResource && resource != podResource {

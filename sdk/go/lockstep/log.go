@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -38,13 +39,16 @@ func recordErrors() {
 // for the Logger of a manager.
 func Logger() logr.Logger { return logr.New(errorSink{}) }
 
-type errorSink struct{}
+type errorSink struct{ values []any }
 
-func (errorSink) Init(logr.RuntimeInfo)            {}
-func (errorSink) Enabled(int) bool                 { return false }
-func (errorSink) Info(int, string, ...any)         {}
-func (s errorSink) WithValues(...any) logr.LogSink { return s }
-func (s errorSink) WithName(string) logr.LogSink   { return s }
+func (errorSink) Init(logr.RuntimeInfo)          {}
+func (errorSink) Enabled(int) bool               { return false }
+func (errorSink) Info(int, string, ...any)       {}
+func (s errorSink) WithName(string) logr.LogSink { return s }
+
+func (s errorSink) WithValues(values ...any) logr.LogSink {
+	return errorSink{append(slices.Clip(s.values), values...)}
+}
 
 func (errorSink) Error(err error, message string, _ ...any) {
 	if err != nil {

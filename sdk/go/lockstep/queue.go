@@ -7,22 +7,23 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueProvider makes the metrics of new work queues. client-go lets only the first caller replace it,
-// which may be a package of the controller.
+// queueProvider makes the metrics of new work queues. client-go lets only the first caller replace
+// it, which may be a package of the controller.
 //
 //go:linkname queueProvider k8s.io/client-go/util/workqueue.globalMetricsProvider
 var queueProvider workqueue.MetricsProvider
 
-// watchQueues makes all queues that are created afterwards report when workers take keys. It is called
-// only if a scenario requires it: a queue with metrics updates some of them twice per second.
+// watchQueues makes all queues that are created afterwards report when workers take keys. It is
+// called only if a scenario requires it: a queue with metrics updates some of them twice per
+// second.
 var watchQueues = sync.OnceFunc(func() {
 	if queueProvider != nil {
 		queueProvider = queueMetrics{queueProvider}
 	}
 })
 
-// queueMetrics reports the turns of workers. As the metrics of a work queue, it is called with the lock
-// of the queue.
+// queueMetrics reports the turns of workers. As the metrics of a work queue, it is called with the
+// lock of the queue.
 type queueMetrics struct{ workqueue.MetricsProvider }
 
 // observer is a histogram that also calls a function.

@@ -188,8 +188,8 @@ func (s *session) apply(c *change) error {
 	return err
 }
 
-// pass lets time pass. Reconciles that begin meanwhile take turns, and a controller that crashes starts
-// again.
+// pass lets time pass. Reconciles that begin meanwhile take turns, and a controller that crashes
+// starts again.
 func (s *session) pass(until time.Duration) error {
 	arrived := time.NewTimer(until - s.now())
 	defer arrived.Stop()
@@ -207,11 +207,12 @@ func (s *session) pass(until time.Duration) error {
 	}
 }
 
-// settle waits until all goroutines are blocked at the current time, and all reconciles have had their
-// turns.
+// settle waits until all goroutines are blocked at the current time, and all reconciles have had
+// their turns.
 func (s *session) settle() error {
 	for {
 		s.wait()
+		s.turns.endIdle()
 		s.observed.settle()
 		if p := s.turns.paused(); p != nil {
 			for i := range p.apply {

@@ -55,6 +55,7 @@ func (t *traffic) after(c *apiserver.Request) {
 	default:
 		t.observed.answered(c)
 		t.disturber.after(c)
+		t.world.turns.leave()
 	}
 }
 

@@ -15,12 +15,13 @@ import (
 	"kube-lockstep.dev/sdk/apiserver"
 )
 
-// turns says which reconcile a request belongs to, in scenarios in which several reconciles may be due
-// or in progress at once, and makes reconciles proceed one after another.
+// turns says which reconcile a request belongs to, in scenarios in which several reconciles may be
+// due or in progress at once, and makes reconciles proceed one after another.
 //
-// A reconcile is what a goroutine does between the calls that take a key from a work queue of client-go
-// and mark it as done. The queue reports both to its metrics, on this goroutine, but not the key: the
-// HPA is the one that the reconcile reads or writes, the only one with its target, or that of its events.
+// A reconcile is what a goroutine does between the calls that take a key from a work queue of
+// client-go and mark it as done. The queue reports both to its metrics, on this goroutine, but not
+// the key: the HPA is the one that the reconcile reads or writes, the only one with its target, or
+// that of its events.
 type turns struct {
 	world  *world
 	finish func(*turn)
@@ -46,6 +47,8 @@ type turn struct {
 	hpa    string
 	last   time.Time // of its last request; zero before its first one
 	acted  bool      // something is recorded of it
+	id     string    // of a reconcile of controller-runtime
+	busy   bool      // such a reconcile is in a request
 	resume chan struct{}
 }
 
@@ -55,7 +58,8 @@ type pause struct {
 	resume chan struct{}
 }
 
-// presentTurns are those of the scenario that is open, if it has turns: metrics of queues are global.
+// presentTurns are those of the scenario that is open, if it has turns: metrics of queues are
+// global.
 var presentTurns atomic.Pointer[turns]
 
 func newTurns(w *world, finish func(*turn)) *turns {
@@ -112,10 +116,10 @@ func (t *turns) present() *turn {
 	return t.taken[goroutineID()]
 }
 
-// gate makes a request wait for its turn: the first one of a reconcile, and the first one after time has
-// passed in it.
+// gate makes a request wait for its turn: the first one of a reconcile, and the first one after
+// time has passed in it.
 func (t *turns) gate(c *apiserver.Request) {
-	one := t.present()
+	one := t.enter(c.Context)
 	if one == nil {
 		return
 	}
@@ -168,8 +172,8 @@ func (t *turns) sleep(span time.Duration) {
 	}
 }
 
-// next resumes the first waiting reconcile: those in progress in the order of the names of their HPAs,
-// then the others in the order of the queue. It is called when all goroutines are blocked.
+// next resumes the first waiting reconcile: those in progress in the order of the names of their
+// HPAs, then the others in the order of the queue. It is called when all goroutines are blocked.
 func (t *turns) next() bool {
 	if t == nil {
 		return false
@@ -257,8 +261,8 @@ func (t *turns) begin(changes []during) {
 	clear(t.requests)
 }
 
-// recorded is called after a request of a kind has been answered, as the log names it. It waits while
-// the changes after this request are made.
+// recorded is called after a request of a kind has been answered, as the log names it. It waits
+// while the changes after this request are made.
 func (t *turns) recorded(kind string) {
 	t.mu.Lock()
 	t.requests[kind]++
@@ -279,8 +283,8 @@ func (t *turns) recorded(kind string) {
 	<-p.resume
 }
 
-// paused returns the worker that waits for changes, if there is one. It is called when all goroutines
-// are blocked.
+// paused returns the worker that waits for changes, if there is one. It is called when all
+// goroutines are blocked.
 func (t *turns) paused() *pause {
 	if t == nil {
 		return nil
@@ -302,9 +306,9 @@ func (t *turns) failed() error {
 	return t.failure
 }
 
-// identify sets the HPA of a reconcile that is not known from its requests. All entries since the last
-// time when all goroutines were blocked belong to one reconcile, and so do the events among them, which
-// another goroutine has sent.
+// identify sets the HPA of a reconcile that is not known from its requests. All entries since the
+// last time when all goroutines were blocked belong to one reconcile, and so do the events among
+// them, which another goroutine has sent.
 func identify(log []entry) {
 	var unknown *turn
 	hpa := ""

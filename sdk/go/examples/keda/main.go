@@ -1,6 +1,6 @@
 // Keda is the operator of KEDA, wired as in its own main function, and the engine that runs it in
-// virtual time: github.com/kedacore/keda/v2 v2.21.0 (Apache License 2.0), as a module dependency. Its
-// CustomResourceDefinitions come from the module.
+// virtual time: github.com/kedacore/keda/v2 v2.21.0 (Apache License 2.0), as a module dependency.
+// Its CustomResourceDefinitions come from the module.
 package main
 
 import (

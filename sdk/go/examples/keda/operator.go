@@ -39,9 +39,9 @@ const (
 // noSocket is an address on which no server listens.
 const noSocket = "0"
 
-// operate runs the operator until the context ends. It lacks what requires a socket: the servers for
-// probes and webhooks, the gRPC server that KEDA's adapter of the metrics API calls, and, if the
-// address is noSocket, the server of the operator's own metrics.
+// operate runs the operator until the context ends. It lacks what requires a socket: the servers
+// for probes and webhooks, the gRPC server that KEDA's adapter of the metrics API calls, and, if
+// the address is noSocket, the server of the operator's own metrics.
 func operate(ctx context.Context, cfg *rest.Config, metricsAddress string) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -37,8 +37,8 @@ func prepare(run *lockstep.Run) error {
 	return nil
 }
 
-// gatesBefore are the feature gates that the previous scenario has set, as they were before: gates are
-// global.
+// gatesBefore are the feature gates that the previous scenario has set, as they were before: gates
+// are global.
 var gatesBefore = map[string]bool{}
 
 func setGates(gates map[string]bool) error {
@@ -113,6 +113,7 @@ func versioned(hpa *autoscaling.HorizontalPodAutoscaler) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
-	(&unstructured.Unstructured{Object: content}).SetGroupVersionKind(autoscalingv2.SchemeGroupVersion.WithKind(hpaKind))
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(autoscalingv2.SchemeGroupVersion.WithKind(hpaKind))
 	return content, nil
 }

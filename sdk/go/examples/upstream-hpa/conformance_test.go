@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// difference is a class of scenarios in which the controller with its real clients does not conform,
-// and the reason.
+// difference is a class of scenarios in which the controller with its real clients does not
+// conform, and the reason.
 type difference struct {
 	Reason string `json:"reason"`
 	// Chance is true if the scenarios differ in some runs only.
@@ -67,7 +67,8 @@ func TestFixturesConform(t *testing.T) {
 	t.Log(counts)
 }
 
-// folders are the folders of fixtures of an HPA alone: those with a VPA build upstream's recommender.
+// folders are the folders of fixtures of an HPA alone: those with a VPA build upstream's
+// recommender.
 func folders(t *testing.T, fixtures string) (list []string) {
 	entries, err := os.ReadDir(fixtures)
 	if err != nil {

@@ -87,8 +87,8 @@ func (m *ownMetrics) changes() (list []lockstep.MetricChange) {
 	return list
 }
 
-// histograms reports the sums of the histograms whose counter, with the same labels, has changed, and
-// their numbers of observations if they are not the value of the counter.
+// histograms reports the sums of the histograms whose counter, with the same labels, has changed,
+// and their numbers of observations if they are not the value of the counter.
 func (m *ownMetrics) histograms(
 	list []lockstep.MetricChange, name string, metrics []*dto.Metric, counters map[string]float64,
 ) []lockstep.MetricChange {

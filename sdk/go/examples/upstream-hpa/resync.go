@@ -7,8 +7,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// lateInformer makes each resync a nanosecond late, as docs/protocol.md requires. Otherwise a reconcile
-// that a resync has queued would be due exactly at the next resync, and their order would be random.
+// lateInformer makes each resync a nanosecond late, as docs/protocol.md requires. Otherwise a
+// reconcile that a resync has queued would be due exactly at the next resync, and their order would
+// be random.
 type lateInformer struct {
 	autoscalinginformers.HorizontalPodAutoscalerInformer
 }
