@@ -61,6 +61,7 @@ pub(crate) fn add_tests(suite: &mut Suite) {
     });
     suite.test("the_children_of_an_engine_that_exits_are_killed", leaves_a_child);
     suite.test("a_new_process_is_started_after_a_failure", a_new_process);
+    suite.test("a_scenario_that_an_engine_does_not_support_is_skipped", skips_unsupported);
     suite.test("an_engine_receives_steps_before_its_answers_are_awaited", receives_steps_early);
 }
 
@@ -123,6 +124,15 @@ fn fake(script: &str) -> Fake {
     let program = folder.path().join("engine");
     support::write_program(&program, &format!("#!/bin/sh\n{script}\n")).expect("a program");
     Fake { _folder: folder, program }
+}
+
+fn skips_unsupported() -> Result<(), Failed> {
+    let script = r#"HELLO; OPENED; echo '{"failed":{"why":"no luck","unsupported":true}}'; cat"#;
+    let fake = fake(&script.replace("HELLO", HELLO).replace("OPENED", OPENED));
+    match run_on(&fake, Duration::from_secs(60)).verdict {
+        Verdict::Skipped { why } if why.to_string() == "no luck" => Ok(()),
+        verdict => Err(format!("{verdict:?}").into()),
+    }
 }
 
 const HELLO: &str =

@@ -355,9 +355,8 @@ impl UpstreamSession<'_> {
         }
         match answer? {
             Answer::Failed { why, unsupported: true } => {
-                // Answers to later steps are left in the pipe.
-                self.engine.process = None;
-                Err(EngineError::Unsupported { engine: self.engine.name.clone(), why })
+                let process = self.engine.process.take();
+                Err(process.map_or_else(|| self.engine.give_up(&why), |it| it.unsupported(&why)))
             }
             Answer::Failed { why, .. } => Err(self.engine.give_up(&why)),
             answer => Ok(answer),

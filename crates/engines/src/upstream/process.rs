@@ -233,6 +233,13 @@ impl Process {
         EngineError::Broken { engine: self.name.clone(), why, output: self.errors.excerpt.text() }
     }
 
+    /// Ends the process, which can't run the scenario, and returns the error. Its answers to later
+    /// steps are left in the pipe.
+    pub(super) fn unsupported(mut self, why: &str) -> EngineError {
+        self.end();
+        EngineError::Unsupported { engine: self.name.clone(), why: Excerpt::of(why, REASON) }
+    }
+
     /// Ends the process, and returns its exit status if it exited by itself.
     fn end(&mut self) -> Option<std::process::ExitStatus> {
         let Process { runtime, child, errors, .. } = self;
