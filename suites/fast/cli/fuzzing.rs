@@ -95,6 +95,24 @@ fn an_engine_that_cannot_run_ends_the_run_with_3() {
     assert!(!save.exists(), "nothing was found");
 }
 
+#[test]
+fn the_scenario_of_expect_must_have_expectations_of_an_hpa() {
+    let (_folder, without) = super::folder("");
+    let vpa = "fixtures/vpa/runs/the-first-run.yaml";
+    for (scenario, message) in [
+        (text(&without), "the scenario has no expectations"),
+        (vpa, "is a VPA scenario"),
+        ("fixtures/tolerance", "--expect requires one scenario"),
+    ] {
+        let options = ["fuzz", "--program", "no/such/program", "--expect", scenario];
+        let shown = stderr(&kube_lockstep(&options).assert().code(2));
+        assert!(shown.contains(message), "{shown}");
+    }
+    let options = ["fuzz", "--expect", text(&without)];
+    let shown = stderr(&kube_lockstep(&options).assert().code(2));
+    assert!(shown.contains("--program <FILE>"), "{shown}");
+}
+
 /// The signal arrives while further scenarios run, long before the first finding is shrunk.
 #[cfg(unix)]
 #[test]
