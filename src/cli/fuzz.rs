@@ -75,8 +75,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) program: Option<PathBuf>,
     /// Give each generated scenario the expectations of this scenario, and check only them: for
-    /// programs whose behavior differs from upstream's. Generated scenarios differ, so the
-    /// expectations must hold in all of them: `always`, `never`, `rests`, or limits on writes
+    /// programs whose behavior differs from upstream's. The expectations must hold in all generated
+    /// scenarios: `always: {}`, `never: {}` and `atMost`
     #[arg(long, value_name = "SCENARIO", requires = "program")]
     pub(super) expect: Option<String>,
 }
@@ -136,6 +136,15 @@ impl Args {
         if !scenario.has_expectations() {
             let what = format!("{}: the scenario has no expectations", scenario.path);
             return Err(Failure::usage(what).hint("add `expect`"));
+        }
+        if let Some(expected) = scenario.expect.iter().find(|it| !it.holds_at_any_time()) {
+            let (path, line) = (&scenario.path, expected.line);
+            let what = format!(
+                "{path}:{line}: this expectation depends on times, which differ in each generated \
+                 scenario"
+            );
+            let hint = "use `always: {}`, `never: {}` or `atMost`, without `hpa`";
+            return Err(Failure::usage(what).hint(hint));
         }
         Ok(Some(scenario))
     }

@@ -327,6 +327,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     let has_model = args.compare != Some(Compare::Expectations);
     plan.program = args.program.clone().map(|path| CustomProgram { path, has_model });
     plan.snapshots = snapshots(args, has_model)?;
+    plan.snapshots.check(plan.scenarios.iter().map(|scenario| &*scenario.id))?;
     plan.checkout = checkout;
     plan.releases_are_default =
         args.releases.are_default() && plan.checkout.is_none() && existing.is_none();

@@ -1,10 +1,12 @@
 //! Traces of programs without a model, which an author keeps beside the scenarios: they are
 //! recorded, and compared with later runs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::recorded::{Traces, path};
+use kube_lockstep_scenario::Diagnostic;
 use kube_lockstep_sim::objects::reported;
 use kube_lockstep_sim::run::{Outcome, Verdict, snapshot};
 use kube_lockstep_sim::trace::{Trace, file};
@@ -22,6 +24,24 @@ pub enum Snapshots {
 }
 
 impl Snapshots {
+    /// Checks that each scenario has a trace file of its own.
+    ///
+    /// # Errors
+    /// Two scenarios whose traces would be one file.
+    pub fn check<'s>(&self, scenarios: impl Iterator<Item = &'s str>) -> Result<(), Diagnostic> {
+        let (Snapshots::Record(folder) | Snapshots::Against(folder)) = self else { return Ok(()) };
+        let mut known: BTreeMap<String, &str> = BTreeMap::new();
+        for scenario in scenarios {
+            if let Some(other) = known.insert(name(scenario), scenario) {
+                let file = folder.join(path(&name(scenario)));
+                let what =
+                    format!("{other} and {scenario} have the same trace file, {}", file.display());
+                return Err(Diagnostic::new(what).hint("run them separately, with two folders"));
+            }
+        }
+        Ok(())
+    }
+
     /// Records or compares the trace of a scenario that was run. A problem with a file takes the
     /// place of the verdict.
     pub(crate) fn apply(&self, outcome: &mut Outcome) {
@@ -99,6 +119,15 @@ mod tests {
         ] {
             assert_eq!(name(scenario), expected, "{scenario}");
         }
+    }
+
+    #[test]
+    fn scenarios_with_one_trace_file_are_refused() {
+        let record = Snapshots::Record("traces".into());
+        assert!(record.check(["a.yaml", "b.yaml", "c/a.yaml"].into_iter()).is_ok());
+        let same = record.check(["../a.yaml", "a.yaml"].into_iter()).expect_err("the same file");
+        assert!(same.what.contains("../a.yaml and a.yaml have the same trace file"), "{same:?}");
+        assert!(Snapshots::None.check(["../a.yaml", "a.yaml"].into_iter()).is_ok());
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Fuzzed for Hpa {
             scenario.expect.clone_from(&template.expect);
             scenario.objects.clone_from(&template.objects);
             scenario.releases = template.releases;
+            scenario.requirement.clone_from(&template.requirement);
         }
         scenario
     }

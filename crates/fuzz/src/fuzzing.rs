@@ -149,7 +149,9 @@ pub fn fuzz<K: Fuzzed>(
     }
     for finding in findings {
         let mut smaller = smaller(plan, engine, finding);
-        add_source(&mut smaller.tree, K::source(plan.release));
+        if plan.template.is_none() {
+            add_source(&mut smaller.tree, K::source(plan.release));
+        }
         sink(FuzzEvent::Found(Box::new(smaller)));
     }
     summary

@@ -192,6 +192,16 @@ impl Expectation {
         }
     }
 
+    /// Returns true if it applies to the whole run of any scenario, whatever its HPAs and times are.
+    #[must_use]
+    pub fn holds_at_any_time(&self) -> bool {
+        let is_whole =
+            |period: &Option<Between>| period.as_ref().is_some_and(|it| *it == Between::default());
+        let is_about_whole =
+            is_whole(&self.always) || is_whole(&self.never) || self.at_most.is_some();
+        is_about_whole && self.hpa.is_none() && self.rests.is_none()
+    }
+
     /// Returns true if it limits the writes of objects in the whole run.
     #[must_use]
     pub fn is_on_writes(&self) -> bool {

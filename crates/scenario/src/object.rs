@@ -129,7 +129,8 @@ pub type ExpectedFields = Entries<ExpectedValue>;
 
 /// The expected value of a field: the value itself, or bounds on a number.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, try_from = "Value")]
+#[schemars(!try_from)]
 pub enum ExpectedValue {
     /// Bounds, both inclusive.
     Bounds(NumberBounds),
@@ -202,6 +203,20 @@ fn float(number: Option<&Number>) -> Option<f64> {
     number.and_then(Number::as_f64)
 }
 
+/// A map with the name of a bound is bounds: a mistake in them must not become an exact value.
+impl TryFrom<Value> for ExpectedValue {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<ExpectedValue, String> {
+        let is_bound = |name: &String| ["atleast", "atmost"].contains(&&*name.to_lowercase());
+        if !value.as_object().is_some_and(|fields| fields.keys().any(is_bound)) {
+            return Ok(ExpectedValue::Exact(value));
+        }
+        let bounds = serde_json::from_value::<NumberBounds>(value);
+        bounds.map(ExpectedValue::Bounds).map_err(|error| format!("bounds on a number: {error}"))
+    }
+}
+
 impl ExpectedValue {
     /// Returns true if the values that a path selects are as expected: each of them is, and there
     /// is at least one, unless the field is expected to be absent.
@@ -210,6 +225,16 @@ impl ExpectedValue {
         match self {
             ExpectedValue::Exact(Value::Null) => found.iter().all(|value| value.is_null()),
             _ => !found.is_empty() && found.iter().all(|value| self.matches(value)),
+        }
+    }
+
+    /// Returns true if any of the values that a path selects is this one. `null` also stands for no
+    /// value.
+    #[must_use]
+    pub fn is_met_by_any(&self, found: &[&Value]) -> bool {
+        match self {
+            ExpectedValue::Exact(Value::Null) if found.is_empty() => true,
+            _ => found.iter().any(|value| self.matches(value)),
         }
     }
 
@@ -328,7 +353,6 @@ mod tests {
             (json!({"atLeast": 3}), vec![json!(3), json!(4)], true),
             (json!({"atLeast": 3, "atMost": 5}), vec![json!(6)], false),
             (json!({"atMost": 5}), vec![json!("5")], false),
-            (json!({"atMost": 5, "other": 1}), vec![json!({"atMost": 5, "other": 1})], true),
             (json!({}), vec![json!({})], true),
             (json!(null), vec![], true),
             (json!(null), vec![json!(null)], true),
@@ -336,6 +360,21 @@ mod tests {
         ] {
             let seen: Vec<&Value> = found.iter().collect();
             assert_eq!(expected(value.clone()).is_met_by(&seen), is_met, "{value} {found:?}");
+        }
+        let several = [&json!(3), &json!(4)];
+        assert!(expected(json!(4)).is_met_by_any(&several));
+        assert!(!expected(json!(5)).is_met_by_any(&several));
+        assert!(expected(json!(null)).is_met_by_any(&[]));
+    }
+
+    #[test]
+    fn mistakes_in_bounds_are_errors() {
+        for wrong in
+            [json!({"atleast": 3}), json!({"atLeast": "3"}), json!({"atMost": 5, "other": 1})]
+        {
+            let error = serde_json::from_value::<ExpectedValue>(wrong.clone());
+            let text = error.expect_err("a mistake").to_string();
+            assert!(text.contains("bounds on a number: "), "{wrong}: {text}");
         }
     }
 }

@@ -47,13 +47,21 @@ pub fn controller_writes(trace: &Trace) -> impl Iterator<Item = TimedWrite<'_>> 
     writes(trace).filter(|timed| timed.write.is_of_controller())
 }
 
-/// The times of the changes that neither a controller made, nor the cluster because of one: those
-/// of the scenario, and those of simulated pods.
-pub fn outside_changes(trace: &Trace) -> impl Iterator<Item = Time> {
-    trace.api.iter().filter_map(|(_, answer)| match &answer.outcome {
-        ApiOutcome::Write(write) if write.changed => Some(answer.at),
+/// The writes of the controllers after the last change that neither a controller made, nor the
+/// cluster because of one: a change of the scenario, or of simulated pods; and the time of that
+/// change.
+pub fn writes_after_outside_changes(trace: &Trace) -> (Option<Time>, Vec<TimedWrite<'_>>) {
+    let answers = trace.api.iter().filter_map(|(_, answer)| match &answer.outcome {
+        ApiOutcome::Write(write) if write.changed => Some(std::ptr::from_ref::<ObjectWrite>(write)),
         _ => None,
-    })
+    });
+    let outside: BTreeSet<*const ObjectWrite> = answers.collect();
+    let mut all: Vec<TimedWrite<'_>> = writes(trace).collect();
+    let last = all.iter().rposition(|it| outside.contains(&std::ptr::from_ref(it.write)));
+    let at = last.map(|index| all[index].at);
+    let mut after = all.split_off(last.map_or(0, |index| index + 1));
+    after.retain(|it| it.write.is_of_controller());
+    (at, after)
 }
 
 /// The state of an object after a write.
@@ -184,9 +192,70 @@ pub fn reported(trace: &Trace) -> Vec<ReportedWrite> {
     reported
 }
 
+/// The fields of an object that have no fields below them, by their paths, except for those that
+/// the API server itself sets. An item of a list is named by its value or, if it is a map, by its
+/// name, type or key, as in server-side apply. Other lists are one field.
+#[must_use]
+pub fn leaves(object: &Value) -> BTreeMap<String, &Value> {
+    let mut leaves = BTreeMap::new();
+    add_leaves(object, "", &mut leaves);
+    leaves
+}
+
+/// The fields by which an item of a list of maps is known.
+const KEYS: [&str; 5] = ["name", "type", "key", "uid", "ip"];
+
+fn add_leaves<'v>(value: &'v Value, path: &str, into: &mut BTreeMap<String, &'v Value>) {
+    if OF_API_SERVER.contains(&path) || OF_CREATION.contains(&path) {
+        return;
+    }
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (name, value) in fields {
+                add_leaves(value, &below(path, name), into);
+            }
+        }
+        Value::Array(items) if items.iter().all(is_scalar) => {
+            into.extend(items.iter().map(|item| (format!("{path}[{item}]"), item)));
+        }
+        Value::Array(items) => {
+            let key = KEYS.into_iter().find(|key| {
+                let names: BTreeSet<&str> =
+                    items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
+                names.len() == items.len()
+            });
+            let Some(key) = key else {
+                into.insert(path.to_owned(), value);
+                return;
+            };
+            for item in items {
+                let name = item.get(key).and_then(Value::as_str).unwrap_or_default();
+                add_leaves(item, &format!("{path}[{key}={name}]"), into);
+            }
+        }
+        value => drop(into.insert(path.to_owned(), value)),
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
+/// Fields that the API server sets when an object is created.
+const OF_CREATION: [&str; 2] = ["metadata.uid", "metadata.creationTimestamp"];
+
 /// Fields that the API server sets in each write.
 const OF_API_SERVER: [&str; 3] =
     ["metadata.resourceVersion", "metadata.generation", "metadata.managedFields"];
+
+/// The path of a field below another one.
+fn below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path if name.contains(['.', '/']) => format!("{path}['{name}']"),
+        path => format!("{path}.{name}"),
+    }
+}
 
 /// Adds the fields in which two values differ, except for those that the API server itself sets.
 /// Lists of the same length are compared item by item.
@@ -194,16 +263,11 @@ pub fn changed_fields(before: &Value, after: &Value, path: &str, into: &mut Vec<
     if before == after || OF_API_SERVER.contains(&path) {
         return;
     }
-    let below = |name: &str| match path {
-        "" => name.to_owned(),
-        path if name.contains(['.', '/']) => format!("{path}['{name}']"),
-        path => format!("{path}.{name}"),
-    };
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
             let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for name in names {
-                let path = below(name);
+                let path = below(path, name);
                 match (old.get(name), new.get(name)) {
                     (Some(old), Some(new)) => changed_fields(old, new, &path, into),
                     (before, after) => {

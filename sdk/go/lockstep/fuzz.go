@@ -9,7 +9,7 @@ import (
 // FuzzOptions are the options of [Fuzz].
 type FuzzOptions struct {
 	// Expect is the file of a scenario. All generated scenarios have its expectations and its objects,
-	// so the expectations must hold whatever happens: always, never, rests, or limits on writes.
+	// so the expectations must hold at any time: always: {}, never: {} and atMost.
 	Expect string
 	// Ticks is the number of reconciles after which the search ends. The default is 10000.
 	Ticks int

@@ -1,6 +1,7 @@
 //! Expectations on objects of any kind: at a time, or between two times.
 
 use std::fmt::{self, Display};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -153,6 +154,16 @@ impl ExpectedTick for Moment<'_> {
             }
         }
         (!wrong.is_empty()).then_some(wrong)
+    }
+
+    /// A path that selects several values is unwanted if any of them is the value.
+    fn is_unwanted(&self, expected: &Expectation) -> bool {
+        let met = |(path, expected): &(Arc<str>, ExpectedValue)| {
+            let found = self.object.map(|object| select(object, path)).unwrap_or_default();
+            expected.is_met_by_any(&found)
+        };
+        expected.exists.unwrap_or(true) == self.object.is_some()
+            && (self.object.is_none() || expected.fields.0.iter().all(met))
     }
 
     fn unwanted(&self, expected: &Expectation) -> Miss {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::unmet::{Miss, UnmetTick, UnmetValue};
-use crate::objects::{TimedWrite, changed_fields, controller_writes, outside_changes, writes};
+use crate::objects::{TimedWrite, controller_writes, leaves, writes, writes_after_outside_changes};
 use crate::trace::Trace;
 use kube_autoscaler_models::observation::ObjectWrite;
 use kube_autoscaler_models::time::{Span, Time};
@@ -70,20 +70,20 @@ fn too_many_writers(most: u32, trace: &Trace) -> Option<Miss> {
             Some(object) => present.insert(key, object),
             None => present.remove(&key),
         };
-        let (Some(before), Some(after)) = (before, &write.object) else { continue };
-        let mut fields = Vec::new();
-        if write.is_of_controller() {
-            changed_fields(before, after, "", &mut fields);
-        }
-        for field in fields {
-            let of = writers.entry((resource, namespace, name, field.path.clone())).or_default();
+        let Some(after) = write.object.as_ref().filter(|_| write.is_of_controller()) else {
+            continue;
+        };
+        let (before, after) = (before.map(leaves).unwrap_or_default(), leaves(after));
+        let changed = |path: &&String| before.get(*path) != after.get(*path);
+        for path in before.keys().chain(after.keys()).filter(changed) {
+            let of = writers.entry((resource, namespace, name, path.clone())).or_default();
             if !of.contains(&&*write.controller) {
                 of.push(&write.controller);
             }
             if of.len() > most_writers {
                 let object = format!("{} {name}", write.kind);
                 let expected = format!("at most {most} controllers of a field");
-                let observed = format!("{object}: {} is written by {}", field.path, of.join(", "));
+                let observed = format!("{object}: {path} is written by {}", of.join(", "));
                 let (max, seen) = (json!({ "max": most }), json!(of));
                 return Some(at(time, trace, "writersPerField", expected, observed, max, seen));
             }
@@ -102,10 +102,11 @@ fn restless(
     let actions = scenario.timeline.iter();
     let actions =
         actions.map(|it| it.at + it.lasts.unwrap_or_default()).filter(|at| *at <= scenario.until);
-    let outside = outside_changes(trace).chain(actions).max().unwrap_or_default();
+    let (changed, mut after) = writes_after_outside_changes(trace);
+    let outside = changed.into_iter().chain(actions).max().unwrap_or_default();
     if let Some(most) = rests.writes {
-        // What is done at the time of the change follows it.
-        let after = &own[own.partition_point(|it| it.at < outside)..];
+        // What is done at the time of an action follows it.
+        after.retain(|it| it.at >= outside && counts(it.write));
         if let Some(first) = after.get(usize::try_from(most).unwrap_or(usize::MAX)) {
             let expected =
                 format!("at most {most} writes after the last change from outside, at t={outside}");

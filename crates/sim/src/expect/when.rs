@@ -27,6 +27,11 @@ pub(super) trait ExpectedTick: Display + Sized {
     /// The values that are not as expected. None: all are.
     fn wrong(&self, expected: &Self::Expectation) -> Option<Wrong>;
 
+    /// Returns true if it is what must never be.
+    fn is_unwanted(&self, expected: &Self::Expectation) -> bool {
+        self.wrong(expected).is_none()
+    }
+
     /// The miss at a tick that meets a `never` expectation.
     fn unwanted(&self, expected: &Self::Expectation) -> Miss;
 
@@ -110,7 +115,7 @@ fn always<T: ExpectedTick>(ticks: &[T], expected: &T::Expectation) -> Option<Mis
 }
 
 fn never<T: ExpectedTick>(ticks: &[T], expected: &T::Expectation) -> Option<Miss> {
-    let met = ticks.iter().find(|tick| tick.wrong(expected).is_none());
+    let met = ticks.iter().find(|tick| tick.is_unwanted(expected));
     match met.filter(|_| !T::is_only_count(expected)) {
         Some(tick) => Some(tick.unwanted(expected)),
         None => T::too_often(ticks, expected),

@@ -83,17 +83,23 @@ fn is_same(old: &Write<'_>, new: &Write<'_>) -> bool {
     old.at == new.at && (old.action == new.action || content(old.action) == content(new.action))
 }
 
-/// A write without the resource version and the UIDs, which count writes and objects.
+/// A write without the resource versions and the UIDs of objects, which count writes and objects.
 fn content(action: &ControllerAction) -> Value {
     let mut content = serde_json::to_value(action).unwrap_or_default();
     remove_counts(&mut content);
     content
 }
 
+/// Removes them from the metadata of objects, and from references, which name a kind.
 fn remove_counts(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| name != "resourceVersion" && name != "uid");
+            if fields.contains_key("kind") {
+                fields.retain(|name, _| name != "resourceVersion" && name != "uid");
+            }
+            if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+                metadata.retain(|name, _| name != "resourceVersion" && name != "uid");
+            }
             fields.values_mut().for_each(remove_counts);
         }
         Value::Array(items) => items.iter_mut().for_each(remove_counts),
