@@ -117,8 +117,8 @@ fn describe(fields: &mut Value, type_name: &str) {
         }
         let is_possible = |fields: &Value| fields.get(name).is_none();
         let requirement = match [&hpas, &vpas, &both].map(is_possible) {
-            [true, false, true] => "Requires an HPA.",
-            [true, false, false] => "Requires an HPA, without a VPA.",
+            [true, false, true] => "Not in scenarios with a VPA alone.",
+            [true, false, false] => "Not in scenarios with a VPA.",
             [false, true, true] => "Requires a VPA.",
             [false, true, false] => "Requires a VPA, without an HPA.",
             [false, false, true] => "Requires an HPA and a VPA.",

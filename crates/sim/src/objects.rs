@@ -110,6 +110,13 @@ impl<'t> ObjectStore<'t> {
         ObjectStore { namespace, states }
     }
 
+    /// Returns true if an object of the kind of this one existed at some time.
+    #[must_use]
+    pub fn has_kind(&self, object: &ObjectRef) -> bool {
+        let kind = (object.group(), &*object.kind);
+        self.states.keys().any(|key| (key.group, key.kind) == kind)
+    }
+
     /// The states of an object that last, in order of time, from t=0 on.
     #[must_use]
     pub fn states(&self, object: &ObjectRef) -> Vec<ObjectState<'t>> {

@@ -171,6 +171,7 @@ func results[R interface{ isResult() bool }](
 		os.Stdout = os.Stderr
 		serve(t, e, out)
 	}
+	readInputs(append(slices.Clone(args), scenarios...))
 	program, err := Program()
 	if err != nil {
 		t.Fatal(err)

@@ -11,11 +11,12 @@ use super::findings::Findings;
 use super::lockstep::{HpaLockstep, conclude, inconclusive, trace_of, unfinished};
 use super::{Note, Verdict, during};
 use crate::engine::{Engine, EngineError, Step};
-use crate::objects::reported;
+use crate::objects::{ObjectStore, reported};
 use crate::trace::{ApiOutcome, Observation, Stepped, Trace};
 use crate::world::Change;
 use kube_autoscaler_models::rules::Rules;
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_scenario::resolved::ObjectRef;
 use kube_lockstep_scenario::{Scenario, SkipReason};
 
 /// The number of steps in a sync period.
@@ -36,9 +37,15 @@ pub(super) fn run(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Outcome 
     match observe(scenario, engine, &mut findings) {
         Ok(()) => {
             let writes = reported(&findings.trace);
+            let rejected = rejection(scenario, &findings.trace);
+            findings.notes.extend(unknown_kinds(scenario, &findings.trace));
+            findings.notes.extend(errors(scenario, &findings.trace));
             conclude(&mut outcome, scenario, release, findings);
             if outcome.verdict == Verdict::Unmet {
                 outcome.writes = writes;
+            }
+            if let Some(why) = rejected {
+                outcome.verdict = Verdict::Inconclusive { why, output: String::new() };
             }
         }
         Err(error) => outcome.verdict = inconclusive(error),
@@ -46,16 +53,46 @@ pub(super) fn run(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Outcome 
     outcome
 }
 
-/// Notes on the changes of objects in the timeline that the API server rejected.
-fn rejections<'t>(scenario: &'t Scenario, trace: &'t Trace) -> impl Iterator<Item = Note> + 't {
-    trace.api.iter().filter_map(|(_, answer)| {
+/// The first change of an object in the timeline that the API server rejected: what the scenario
+/// describes did not happen.
+fn rejection(scenario: &Scenario, trace: &Trace) -> Option<String> {
+    trace.api.iter().find_map(|(_, answer)| {
         let ApiOutcome::Write(write) = &answer.outcome else { return None };
         write.error.as_ref()?;
         let event = scenario.timeline.iter().find(|event| event.at == answer.at);
-        let (line, what) = (event.map_or(scenario.line, |event| event.line), write.to_string());
-        let what = format!("the API server rejects a change at t={}: {what}", answer.at);
-        Some(Note { file: None, line, what, is_about_reading: false })
+        let (path, line) = (&scenario.path, event.map_or(scenario.line, |event| event.line));
+        let at = answer.at;
+        Some(format!("{path}:{line}: the API server rejects the action at t={at}: {write}"))
     })
+}
+
+/// Notes on expectations on objects of kinds of which there was no object.
+fn unknown_kinds(scenario: &Scenario, trace: &Trace) -> Vec<Note> {
+    let store = ObjectStore::new(trace, scenario.namespace.clone());
+    let objects = scenario.expect.iter().filter_map(|it| Some((it.line, it.object.as_ref()?)));
+    let unknown = objects.filter(|(_, object)| !store.has_kind(object));
+    let note = |(line, object): (usize, &ObjectRef)| {
+        let ObjectRef { api_version, kind, .. } = object;
+        let what = format!(
+            "no {kind} of {api_version} existed in the run: check the apiVersion and the kind"
+        );
+        Note { file: None, line, what, is_about_reading: false }
+    };
+    unknown.map(note).collect()
+}
+
+/// A note on the errors that the controller logged.
+fn errors(scenario: &Scenario, trace: &Trace) -> Option<Note> {
+    let mut errors = trace.ticks.iter().flat_map(|tick| tick.errors().map(|it| (tick.at, it)));
+    let (at, first) = errors.next()?;
+    let what = match errors.count() {
+        0 => format!("the controller logged an error at t={at}: {first}"),
+        more => {
+            let all = more + 1;
+            format!("the controller logged {all} errors, the first one at t={at}: {first}")
+        }
+    };
+    Some(Note { file: None, line: scenario.line, what, is_about_reading: false })
 }
 
 /// Why a scenario says nothing about a controller without a model, or can't run on it.
@@ -99,8 +136,6 @@ fn observe(
     }
     findings.trace.unfinished = session.close()?;
     run.close(findings);
-    let rejections: Vec<Note> = rejections(scenario, &findings.trace).collect();
-    findings.notes.extend(rejections);
     Ok(())
 }
 
