@@ -90,7 +90,8 @@ fn record(folder: &Path, trace: &Trace) -> Result<(), String> {
 fn recorded(folder: &Path, trace: &Trace) -> Result<Trace, String> {
     let name = name(&trace.scenario);
     let file = folder.join(path(&name));
-    let again = "record it with --record in place of --against";
+    let again =
+        "record it with --record in place of --against (in go test: KUBE_LOCKSTEP_RECORD=1)";
     let found = Traces::Folder(folder.to_owned()).read(&name)?;
     let recording = found.into_iter().next();
     let Some(recording) = recording else {

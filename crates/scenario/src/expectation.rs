@@ -192,7 +192,7 @@ impl Expectation {
         }
     }
 
-    /// Returns true if it applies to the whole run of any scenario, whatever its HPAs and times are.
+    /// Returns true if it applies to the whole run of any scenario, with any HPAs and times.
     #[must_use]
     pub fn holds_at_any_time(&self) -> bool {
         let is_whole =
