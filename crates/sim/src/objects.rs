@@ -299,3 +299,40 @@ pub fn changed_fields(before: &Value, after: &Value, path: &str, into: &mut Vec<
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_items_of_lists_are_fields_of_their_own() {
+        let object = json!({
+            "metadata": {
+                "uid": "1", "resourceVersion": "2", "finalizers": ["a", "b"],
+                "labels": {"app.kubernetes.io/name": "web"},
+            },
+            "spec": {"replicas": 3, "ports": [{"port": 80}, {"port": 81}], "empty": {}},
+            "status": {"conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "Stalled", "status": "False"},
+            ]},
+        });
+        let paths: Vec<String> = leaves(&object).into_keys().collect();
+        assert_eq!(
+            paths,
+            [
+                "metadata.finalizers[\"a\"]",
+                "metadata.finalizers[\"b\"]",
+                "metadata.labels['app.kubernetes.io/name']",
+                "spec.empty",
+                "spec.ports",
+                "spec.replicas",
+                "status.conditions[type=Ready].status",
+                "status.conditions[type=Ready].type",
+                "status.conditions[type=Stalled].status",
+                "status.conditions[type=Stalled].type",
+            ]
+        );
+    }
+}
