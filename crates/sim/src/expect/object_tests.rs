@@ -165,3 +165,49 @@ fn writes_without_a_change_and_second_writers_are_found() {
     );
     assert_eq!(checked_in("{atMost: {writersPerField: 2}}", &trace), "met");
 }
+
+/// What a creator sets is its write. Controllers that add items of their own to a list, or fields of
+/// their own to a map, do not write the same field.
+#[test]
+fn fields_and_items_have_writers_of_their_own() {
+    let widget = |data: Value| Some(json!({"spec": data}));
+    let outcome = |first: Value, second: Value| {
+        let ticks =
+            vec![tick(10, [write("c", widget(first))]), tick(20, [write("d", widget(second))])];
+        let trace = Trace { ticks, ..Trace::default() };
+        checked_in("{atMost: {writersPerField: 1}}", &trace)
+    };
+    for (first, second, met) in [
+        (json!({"size": 1}), json!({"size": 2}), false),
+        (json!({"size": 1}), json!({"size": 1, "color": "red"}), true),
+        (json!({"tags": ["a"]}), json!({"tags": ["a", "b"]}), true),
+        (json!({"tags": ["a"]}), json!({"tags": ["b"]}), false),
+        (
+            json!({"parts": [{"name": "a", "count": 1}]}),
+            json!({"parts": [{"name": "a", "count": 1}, {"name": "b", "count": 1}]}),
+            true,
+        ),
+        (
+            json!({"parts": [{"name": "a", "count": 1}]}),
+            json!({"parts": [{"name": "a", "count": 2}]}),
+            false,
+        ),
+    ] {
+        let found = outcome(first.clone(), second.clone());
+        assert_eq!(found == "met", met, "{first} {second}: {found}");
+    }
+}
+
+/// At one instant, what precedes the last change from outside does not count.
+#[test]
+fn writes_before_a_change_of_the_same_instant_do_not_count() {
+    let object = |size: u32| Some(json!({"spec": {"size": size}}));
+    let edited = ApiOutcome::Write(Box::new(write("", object(5))));
+    let mut trace = trace();
+    // Before the second tick, at the time of the first one.
+    trace.api.push((1, ApiAnswer { at: seconds(10), outcome: edited }));
+    assert_eq!(checked_in("{rests: {writes: 1}}", &trace), "met");
+    trace.api[1].0 = 0;
+    let missed = checked_in("{rests: {writes: 1}}", &trace);
+    assert!(missed.contains("at most 1 writes after the last change from outside"), "{missed}");
+}
