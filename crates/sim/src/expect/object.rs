@@ -73,7 +73,11 @@ fn miss(
         when => when,
     };
     let mut states = store.states(expected.object.as_ref()?);
-    if let When::Always(from, _) | When::Never(from, _) | When::Within { of: from, .. } = when {
+    if let When::At(from)
+    | When::Always(from, _)
+    | When::Never(from, _)
+    | When::Within { of: from, .. } = when
+    {
         begin_at(&mut states, from);
     }
     let moments: Vec<Moment<'_>> = states

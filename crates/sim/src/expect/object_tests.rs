@@ -77,8 +77,8 @@ fn an_object_has_the_state_of_its_last_write() {
         ("at: 10s", "fields: {spec.size: 2}", "t=10s: Widget a: spec.size: expected 2, was 3"),
         ("at: 10s", "fields: {spec.x: 2}", "t=10s: Widget a: spec.x: expected 2, was no value"),
         ("at: 40s", "exists: false", "met"),
-        ("at: 39s", "exists: false", "t=10s: Widget a: expected no object, was an object"),
-        ("at: 41s", "fields: {spec.size: 3}", "t=40s: Widget a: expected an object, was no object"),
+        ("at: 39s", "exists: false", "t=39s: Widget a: expected no object, was an object"),
+        ("at: 41s", "fields: {spec.size: 3}", "t=41s: Widget a: expected an object, was no object"),
         ("tick: 1", "fields: {spec.size: 3}", "met"),
         (
             "tick: 3",
