@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -326,19 +327,24 @@ var errCrashed = errors.New("the controller has crashed")
 // run for a while.
 type life struct{ ended atomic.Bool }
 
-// mortal sends requests until its controller crashes.
+// check ends the calling goroutine if the controller has crashed.
+func (l *life) check() {
+	if l.ended.Load() {
+		runtime.Goexit()
+	}
+}
+
+// mortal sends requests until its controller crashes. Then the goroutine that sends one ends, with its
+// deferred calls: the rest of its code would not run after a crash, such as what a controller does with
+// an error.
 type mortal struct {
 	http.RoundTripper
 	life *life
 }
 
 func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
-	if m.life.ended.Load() {
-		return nil, errCrashed
-	}
+	m.life.check()
 	answer, err := m.RoundTripper.RoundTrip(r)
-	if m.life.ended.Load() { // before the answer
-		return nil, errCrashed
-	}
+	m.life.check() // before the answer
 	return answer, err
 }

@@ -82,3 +82,47 @@ func TestGivenDisturbancesAreReplayed(t *testing.T) {
 		})
 	}
 }
+
+// strict sets the replicas and the status to 4, and panics on any error.
+func strict(ctx context.Context, run *Run) error {
+	client := kubernetes.NewForConfigOrDie(run.Config)
+	deployments := client.AppsV1().Deployments(run.Namespace)
+	hpas := client.AutoscalingV2().HorizontalPodAutoscalers(run.Namespace)
+	must := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			panic(err)
+		}
+	}
+	return every(ctx, func() {
+		scale, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
+		if err == nil && scale.Spec.Replicas != 4 {
+			scale.Spec.Replicas = 4
+			_, err = deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{})
+			must(err)
+		}
+		hpa, err := hpas.Get(ctx, "web", metav1.GetOptions{})
+		if err == nil && hpa.Status.DesiredReplicas != 4 {
+			hpa.Status.DesiredReplicas = 4
+			_, err = hpas.UpdateStatus(ctx, hpa, metav1.UpdateOptions{})
+			must(err)
+		}
+	})
+}
+
+// What a controller does with an error is not done by one that has crashed.
+func TestACrashedControllerDoesNothingMore(t *testing.T) {
+	if _, err := Program(); err != nil {
+		t.Skip(err)
+	}
+	scenarios := []string{"testdata/two-writes.yaml"}
+	explored := Explorations(t, Engine{Start: strict, Name: "strict"}, scenarios,
+		ExploreOptions{Runs: 20, Only: []string{"crash"}})
+	if len(explored) != 1 || explored[0].Runs != 20 || explored[0].Failed > 0 {
+		t.Errorf("%+v", explored)
+	}
+	explored = Explorations(t, Engine{Start: strict, Name: "strict"}, scenarios,
+		ExploreOptions{Runs: 20, Only: []string{"answer"}})
+	if len(explored) != 1 || len(explored[0].Findings) == 0 {
+		t.Errorf("a panic is no finding: %+v", explored)
+	}
+}
