@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 use crate::dice::Dice;
 use crate::fuzzing::NewEngine;
 use kube_autoscaler_models::time::Span;
+use kube_lockstep_report::counted;
 use kube_lockstep_scenario::Scenario;
 use kube_lockstep_sim::engine::disturbance::{
-    CrashPoint, Disturbable, Disturbance, DisturbanceKind, Hold, WriteError,
+    CrashPoint, Disturbable, Disturbance, DisturbanceKind, Hold, Watch, WriteError,
 };
 use kube_lockstep_sim::engine::{Engine, EngineError};
 use kube_lockstep_sim::run::in_order::in_order;
@@ -71,6 +72,9 @@ pub struct Explored {
     pub findings: Vec<Finding>,
     /// A run failed, and did not fail again with the same disturbances.
     pub unrepeated: usize,
+    /// The given disturbances that did not happen, although the run conforms: for each, a sentence
+    /// with what the run has instead.
+    pub missing: Vec<String>,
     /// It was stopped.
     pub interrupted: bool,
 }
@@ -129,8 +133,17 @@ impl Explored {
             tried_each: false,
             findings: Vec::new(),
             unrepeated: 0,
+            missing: Vec::new(),
             interrupted: false,
         }
+    }
+}
+
+impl Explored {
+    /// Returns true if each failure occurred again, and each given disturbance happened.
+    #[must_use]
+    pub fn is_conclusive(&self) -> bool {
+        self.unrepeated == 0 && self.missing.is_empty()
     }
 }
 
@@ -167,12 +180,16 @@ pub fn explore(
         (index < runs && !plan.stop.is_cancelled()).then(|| {
             let set = draws.set(index);
             let outcome = run_disturbed(&mut **engine, scenario, &set);
-            (set, Some(outcome).filter(|it| !kinds(it).is_empty()))
+            let failed = Some(outcome).filter(|it| !kinds(it).is_empty());
+            let run = engine.disturbable().filter(|_| draws.is_given() && failed.is_none());
+            let missing = run.map_or_else(Vec::new, |run| missing(&set, &run));
+            (set, failed, missing)
         })
     };
     let mut failures: BTreeMap<Kind, Failures> = BTreeMap::new();
-    in_order(plan.jobs.min(runs), &|| new(), &work, &mut |index, (set, failed)| {
+    in_order(plan.jobs.min(runs), &|| new(), &work, &mut |index, (set, failed, missing)| {
         explored.runs += 1;
+        explored.missing.extend(missing);
         explored.failed += usize::from(failed.is_some());
         for kind in failed.iter().flat_map(kinds) {
             let first = Failures { first: index, times: 0, set: set.clone() };
@@ -198,6 +215,34 @@ pub fn explore(
     }
     explored.interrupted = plan.stop.is_cancelled();
     Ok(explored)
+}
+
+/// For each disturbance that concerns no event or write of a run, a sentence that says so.
+fn missing(set: &[Disturbance], run: &Disturbable) -> Vec<String> {
+    let sentence = |it: &Disturbance| match it {
+        Disturbance::Hold(Hold { resource, watch, event, .. }) => {
+            let of_resource = |(_, it): &(usize, &Watch)| it.resource == *resource;
+            let watches = run.numbered_watches().filter(of_resource).count();
+            let found = run.numbered_watches().filter(of_resource).find(|(it, _)| it == watch);
+            let events = found.map(|(_, watch)| watch.events.len());
+            (events.unwrap_or(0) < *event).then(|| match events {
+                Some(events) => {
+                    let events = counted(events, "event");
+                    format!("`{it}` did not happen: the watch of {resource} has {events}")
+                }
+                None => {
+                    let noun = if watches == 1 { "watch" } else { "watches" };
+                    format!("`{it}` did not happen: the run has {watches} {noun} of {resource}")
+                }
+            })
+        }
+        Disturbance::Answer { write, .. } | Disturbance::Crash { write, .. } => {
+            let writes = run.writes.len();
+            let has = || format!("the run has {}", counted(writes, "write"));
+            (writes < *write).then(|| format!("`{it}` did not happen: {}", has()))
+        }
+    };
+    set.iter().filter_map(sentence).collect()
 }
 
 /// Runs a scenario with disturbances.

@@ -75,7 +75,7 @@ impl Totals {
             Verdict::Inconclusive { .. } => &mut self.inconclusive,
             Verdict::Unmet | Verdict::Diverges(_) => &mut self.unmet,
             Verdict::Conforms if !explored.findings.is_empty() => &mut self.failing,
-            Verdict::Conforms if explored.unrepeated > 0 => &mut self.inconclusive,
+            Verdict::Conforms if !explored.is_conclusive() => &mut self.inconclusive,
             Verdict::Conforms => &mut self.conforming,
         };
         *count += 1;
@@ -111,7 +111,15 @@ pub fn text(explored: &Explored, setting: &ExploreSetting, columns: usize) -> St
         text.push_str(&finding_text(explored, finding, setting, columns));
     }
     if explored.findings.is_empty() {
-        text.push_str(&outcomes::line("conforms", GOOD, &undisturbed.id, &how(explored), columns));
+        let (word, style) = match explored.is_conclusive() {
+            true => ("conforms", GOOD),
+            false => ("inconclusive", WARN),
+        };
+        text.push_str(&outcomes::line(word, style, &undisturbed.id, &how(explored), columns));
+    }
+    for sentence in &explored.missing {
+        let note = format!("{}: {sentence}", undisturbed.id);
+        text.push_str(&outcomes::note_text(&note, columns));
     }
     if explored.unrepeated > 0 {
         let note = format!(
@@ -242,7 +250,7 @@ pub fn first_json(setting: &ExploreSetting) -> impl Serialize {
 /// The line of a scenario.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<S: Serialize> {
+struct Line<'a, S: Serialize> {
     /// The run without disturbances.
     #[serde(flatten)]
     undisturbed: S,
@@ -250,6 +258,8 @@ struct Line<S: Serialize> {
     failed: usize,
     tried_each: bool,
     unrepeated: usize,
+    missing: &'a [String],
+    is_conclusive: bool,
     findings: Vec<FindingLine<S>>,
 }
 
@@ -301,6 +311,8 @@ pub fn json(explored: &Explored, setting: &ExploreSetting) -> impl Serialize {
         failed: explored.failed,
         tried_each: explored.tried_each,
         unrepeated: explored.unrepeated,
+        missing: &explored.missing,
+        is_conclusive: explored.is_conclusive(),
         findings: explored.findings.iter().map(finding).collect(),
     }
 }

@@ -247,6 +247,27 @@ fn given_disturbances_run_alone_and_are_not_shrunk() {
 }
 
 #[test]
+fn given_disturbances_that_do_not_happen_are_named() {
+    for (text, why) in [
+        ("hold event 3 of deployments.apps for 1ms", None),
+        ("crash after write 3", None),
+        ("hold event 99 of pods for 1ms", Some("the watch of pods has 4 events")),
+        ("hold event 1 of nothing for 1ms", Some("the run has 0 watches of nothing")),
+        ("crash before write 99", Some("the run has 3 writes")),
+    ] {
+        let given = vec![text.parse().expect("a disturbance")];
+        let plan = Exploration { given, ..plan(100, 1) };
+        let explored = explored(&plan, &disturbable(), Arc::new(|_: &[_]| Reaction::Right));
+        let sentences = why.map(|why| format!("`{text}` did not happen: {why}"));
+        assert_eq!(explored.missing, sentences.into_iter().collect::<Vec<_>>());
+        assert_eq!(explored.is_conclusive(), why.is_none());
+        let mut totals = report::Totals::default();
+        totals.add(&explored);
+        assert_eq!(totals.inconclusive, usize::from(why.is_some()));
+    }
+}
+
+#[test]
 fn a_stopped_exploration_ends() {
     let plan = plan(1_000_000, 2);
     let (stop, runs) = (plan.stop.clone(), AtomicUsize::new(0));
