@@ -103,7 +103,7 @@ impl Args {
             self.time_limit.map(|it| Span(i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)));
         ExploreSetting {
             seed: self.seed,
-            runs: self.runs as usize,
+            runs: if self.disturb.is_empty() { self.runs as usize } else { 1 },
             release: self.release.release.to_string(),
             engine: engine.name().to_string(),
             program: self.program.to_string_lossy().into_owned(),

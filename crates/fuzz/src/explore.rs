@@ -140,10 +140,11 @@ impl Explored {
 }
 
 impl Explored {
-    /// Returns true if each failure occurred again, and each given disturbance happened.
+    /// Returns true if something could be disturbed, each failure occurred again, and each given
+    /// disturbance happened.
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
-        self.unrepeated == 0 && self.missing.is_empty()
+        self.unrepeated == 0 && self.missing.is_empty() && !self.is_undisturbable
     }
 }
 
@@ -261,7 +262,11 @@ fn run_disturbed(
     }
 }
 
-/// A smallest set with this kind of failure. `None` if the set does not fail again.
+/// How often a finding is repeated, with and without its disturbances, before it is reported.
+const REPETITIONS: usize = 3;
+
+/// A smallest set with this kind of failure. `None` if the set does not fail each time, or the
+/// scenario also fails without it.
 fn shrunk(
     subject: &Subject<'_>,
     engine: &mut dyn Engine,
@@ -304,6 +309,16 @@ fn shrunk(
         Disturbance::Hold(_) => 0,
         Disturbance::Answer { write, .. } | Disturbance::Crash { write, .. } => *write,
     });
+    // A controller that is not deterministic may fail without its disturbances, or not with them.
+    let repeats = |run: &mut dyn FnMut(&[Disturbance]) -> bool| {
+        (0..REPETITIONS).all(|_| !run(&[]) && run(&set))
+    };
+    if plan.given.is_empty() && !plan.stop.is_cancelled() {
+        let mut fails = |set: &[Disturbance]| run(set).is_some();
+        if !repeats(&mut fails) {
+            return None;
+        }
+    }
     let (outcome, disturbable) = found;
     let cut_short = plan.stop.is_cancelled();
     let run = first + 1;

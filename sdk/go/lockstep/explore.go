@@ -27,9 +27,14 @@ type Explored struct {
 	Outcome
 	// Runs is the number of disturbed runs, of which Failed ones failed.
 	Runs, Failed int
-	// Unrepeated failures did not occur again with the same disturbances.
+	// Unrepeated failures did not occur again with the same disturbances, or also occurred without them.
 	Unrepeated int
-	Findings   []Finding
+	// IsConclusive is false if nothing could be disturbed, a given disturbance did not happen, or a
+	// failure is unrepeated.
+	IsConclusive bool
+	// Missing are the given disturbances that did not happen, in sentences.
+	Missing  []string
+	Findings []Finding
 }
 
 // Finding is a smallest set of disturbances with which a controller fails.
@@ -77,9 +82,14 @@ func Explore(t *testing.T, e Engine, scenarios []string, o ExploreOptions) {
 	for _, explored := range Explorations(t, e, scenarios, o) {
 		t.Run(explored.ID, func(t *testing.T) {
 			explored.report(t)
-			if explored.Unrepeated > 0 {
-				t.Errorf("%s:%d: a run failed, and did not fail again with the same disturbances",
-					explored.Path, explored.Line)
+			switch conforms := explored.Verdict == "conforms"; {
+			case explored.Unrepeated > 0:
+				t.Errorf("%s:%d: a run failed, and not each time with the same disturbances, or also "+
+					"without them: the controller is not deterministic", explored.Path, explored.Line)
+			case len(explored.Missing) > 0:
+				t.Errorf("%s:%d: %s", explored.Path, explored.Line, strings.Join(explored.Missing, "; "))
+			case conforms && !explored.IsConclusive:
+				t.Errorf("%s:%d: nothing could be disturbed", explored.Path, explored.Line)
 			}
 			for _, f := range explored.Findings {
 				t.Errorf("%s:%d: %s", explored.Path, explored.Line, f)

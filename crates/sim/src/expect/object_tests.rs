@@ -166,8 +166,8 @@ fn writes_without_a_change_and_second_writers_are_found() {
     assert_eq!(checked_in("{atMost: {writersPerField: 2}}", &trace), "met");
 }
 
-/// What a creator sets is its write. Controllers that add items of their own to a list, or fields of
-/// their own to a map, do not write the same field.
+/// What a creator sets is its write. Controllers that add items of their own to a list, or fields
+/// of their own to a map, do not write the same field.
 #[test]
 fn fields_and_items_have_writers_of_their_own() {
     let widget = |data: Value| Some(json!({"spec": data}));
