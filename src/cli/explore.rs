@@ -48,15 +48,16 @@ pub(super) struct Args {
     /// of the Go SDK
     #[arg(long, value_name = "FILE")]
     program: PathBuf,
-    /// How many disturbed runs each scenario has
+    /// The number of disturbed runs of each scenario
     #[arg(long, value_name = "N", default_value_t = 200)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     runs: u32,
     /// The seed of the disturbances; the same seed gives the same runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Only these kinds of disturbances: events of watches that are held, writes that are answered
-    /// with an error, or crashes. Can be repeated, or separated by commas [default: all]
+    /// Use only these kinds of disturbances: watch events that are delivered late (hold), writes
+    /// that are answered with an error (answer), or crashes (crash). Can be repeated, or separated
+    /// by commas [default: all]
     #[arg(long, value_name = "KIND", value_enum, value_delimiter = ',')]
     only: Vec<Kind>,
     /// Run only with this disturbance, as in the `replay` line of a finding. Can be repeated:

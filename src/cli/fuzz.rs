@@ -74,9 +74,9 @@ pub(super) struct Args {
     /// Run a program that speaks the engine protocol instead of the upstream engine
     #[arg(long, value_name = "FILE")]
     pub(super) program: Option<PathBuf>,
-    /// Give each generated scenario the expectations of this scenario, and check only them: for
-    /// programs whose behavior differs from upstream's. The expectations must hold in all generated
-    /// scenarios: `always: {}`, `never: {}` and `atMost`
+    /// Check only the expectations of this scenario in each generated scenario, without a
+    /// comparison with the model: for controllers that differ from upstream's by design. The
+    /// expectations must not depend on times: `always: {}`, `never: {}` and `atMost`
     #[arg(long, value_name = "SCENARIO", requires = "program")]
     pub(super) expect: Option<String>,
 }

@@ -161,10 +161,10 @@ enum Command {
     /// divergence is shrunk to a small scenario and saved as a fixture. The findings depend only on
     /// the seed, not on the number of jobs.
     Fuzz(fuzz::Args),
-    /// Search for orders of events, failed writes and crashes with which your controller fails
+    /// Search for late watch events, failed writes and crashes that make your controller fail
     ///
-    /// Runs each scenario without disturbances, and then with disturbances from a seed: events of
-    /// watches that are delivered late, writes that are answered with an error, and crashes right
+    /// Runs each scenario without disturbances, and then with disturbances from a seed: watch
+    /// events that are delivered late, writes that are answered with an error, and crashes right
     /// before or after a write. For each expectation that a run does not meet, shows a smallest
     /// set of disturbances with which it is not met, and the command that repeats the run.
     Explore(explore::Args),

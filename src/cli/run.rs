@@ -83,12 +83,12 @@ pub(super) struct Args {
     /// --program, scale with --controller]
     #[arg(long, value_parser = compare_parser(), value_name = "WHAT")]
     compare: Option<Compare>,
-    /// Write the trace of each scenario into this folder, with which later runs can be compared;
+    /// Write the trace of each scenario into this folder, so that later runs can be compared with it;
     /// requires `--compare expectations`
     #[arg(long, value_name = "DIR", requires = "program", conflicts_with = "against")]
     record: Option<PathBuf>,
-    /// Compare the writes of the controller with those in the traces of this folder, which
-    /// `--record` wrote: a difference is an unmet expectation; requires `--compare expectations`
+    /// Compare the writes of the controller with the traces in this folder, which `--record`
+    /// wrote: the first difference is an unmet expectation; requires `--compare expectations`
     #[arg(long, value_name = "DIR", requires = "program")]
     against: Option<PathBuf>,
     /// The timeout for each answer of an engine, for example 1m

@@ -174,9 +174,8 @@ pub trait Engine<K: ControllerKind = Hpa> {
     /// # Errors
     /// If the engine can't run, or can't disturb scenarios.
     fn disturb(&mut self, _disturbances: &[Disturbance]) -> Result<(), EngineError> {
-        let problem = Diagnostic::new("it can't disturb scenarios");
-        let hint = "use a program whose `hello` supports disturbances, such as an engine of the Go \
-                    SDK";
+        let problem = Diagnostic::new("it does not support disturbances");
+        let hint = "use a program of the Go SDK";
         Err(EngineError::Unavailable { engine: self.name().into(), problem: problem.hint(hint) })
     }
 
