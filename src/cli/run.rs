@@ -83,8 +83,8 @@ pub(super) struct Args {
     /// --program, scale with --controller]
     #[arg(long, value_parser = compare_parser(), value_name = "WHAT")]
     compare: Option<Compare>,
-    /// Write the trace of each scenario into this folder, so that later runs can be compared with it;
-    /// requires `--compare expectations`
+    /// Write the trace of each scenario into this folder, so that later runs can be compared with
+    /// it; requires `--compare expectations`
     #[arg(long, value_name = "DIR", requires = "program", conflicts_with = "against")]
     record: Option<PathBuf>,
     /// Compare the writes of the controller with the traces in this folder, which `--record`
