@@ -94,7 +94,11 @@ func (s *session) start() {
 	s.cancel, s.ended = cancel, ended
 	s.run.Metrics = nil
 	s.begin()
-	go func() { ended <- s.engine.Start(ctx, s.run) }()
+	go func() {
+		var err error
+		defer func() { ended <- err }() // also if the goroutine ends because of a crash
+		err = s.engine.Start(ctx, s.run)
+	}()
 }
 
 // stop ends the controller, and waits up to an hour for it.

@@ -228,18 +228,26 @@ func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\
 // isResult returns false for lines of the output that are not of a scenario.
 func (o Outcome) isResult() bool { return o.Verdict != "" }
 
-// readResults reads the JSON output of a run.
+// readResults reads the JSON output of a run, which ends with a summary: without it, the program has
+// not run all scenarios.
 func readResults[R interface{ isResult() bool }](out []byte) (results []R, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 64<<20)
+	ended := false
 	for lines.Scan() {
 		var r R
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+		var last struct{ Summary json.RawMessage }
+		err := errors.Join(json.Unmarshal(lines.Bytes(), &r), json.Unmarshal(lines.Bytes(), &last))
+		if err != nil {
 			return nil, fmt.Errorf("the output of kube-lockstep: %w", err)
 		}
+		ended = last.Summary != nil
 		if r.isResult() {
 			results = append(results, r)
 		}
+	}
+	if lines.Err() == nil && !ended {
+		return nil, errors.New("kube-lockstep ended before its summary")
 	}
 	return results, lines.Err()
 }
