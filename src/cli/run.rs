@@ -365,7 +365,7 @@ fn compared(args: &Args) -> Result<Option<Compared>, Failure> {
     }
 }
 
-/// What is done with the traces of the program.
+/// Whether the traces of the program are recorded or compared, after checking the options.
 fn snapshots(args: &Args, has_model: bool) -> Result<Snapshots, Failure> {
     let (option, snapshots) = match (&args.record, &args.against) {
         (None, None) => return Ok(Snapshots::None),

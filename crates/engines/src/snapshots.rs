@@ -52,11 +52,10 @@ impl Snapshots {
             Snapshots::Against(folder) => recorded(folder, trace)
                 .map(|recorded| snapshot::first_difference(&recorded, trace, outcome.line)),
         };
-        let writes = reported(trace);
         match done {
             Ok(None) => {}
             Ok(Some(difference)) => {
-                outcome.writes = writes;
+                outcome.writes = reported(trace);
                 outcome.unmet.insert(0, difference);
                 outcome.verdict = Verdict::Unmet;
             }

@@ -42,6 +42,23 @@ pub fn writes(trace: &Trace) -> impl Iterator<Item = TimedWrite<'_>> {
     ticks.chain(answers(trace.ticks.len()))
 }
 
+/// All writes of objects in a run, in order, each with the object before it.
+pub fn writes_with_previous(
+    trace: &Trace,
+) -> impl Iterator<Item = (TimedWrite<'_>, Option<&Value>)> {
+    let mut present: BTreeMap<(&str, &str, &str), &Value> = BTreeMap::new();
+    writes(trace).map(move |timed| {
+        let write = timed.write;
+        let key = (&*write.resource, &*write.namespace, &*write.name);
+        let previous = match &write.object {
+            _ if !write.changed => present.get(&key).copied(),
+            Some(object) => present.insert(key, object),
+            None => present.remove(&key),
+        };
+        (timed, previous)
+    })
+}
+
 /// The writes of the controllers, in order.
 pub fn controller_writes(trace: &Trace) -> impl Iterator<Item = TimedWrite<'_>> {
     writes(trace).filter(|timed| timed.write.is_of_controller())
@@ -167,17 +184,8 @@ pub struct FieldChange {
 /// The first writes of a run for a report. What the cluster itself does with pods is left out.
 #[must_use]
 pub fn reported(trace: &Trace) -> Vec<ReportedWrite> {
-    let mut present: BTreeMap<(&str, &str, &str), &Value> = BTreeMap::new();
     let mut reported = Vec::new();
-    for TimedWrite { at, write } in writes(trace) {
-        let key = (&*write.resource, &*write.namespace, &*write.name);
-        let before = present.get(&key).copied();
-        if write.changed {
-            match &write.object {
-                Some(object) => drop(present.insert(key, object)),
-                None => drop(present.remove(&key)),
-            }
-        }
+    for (TimedWrite { at, write }, before) in writes_with_previous(trace) {
         if !write.is_of_controller() && &*write.kind == "Pod" {
             continue;
         }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::unmet::{Miss, UnmetTick, UnmetValue};
-use crate::objects::{TimedWrite, controller_writes, leaves, writes, writes_after_outside_changes};
+use crate::objects::{
+    TimedWrite, controller_writes, leaves, writes_after_outside_changes, writes_with_previous,
+};
 use crate::trace::Trace;
 use kube_autoscaler_models::observation::ObjectWrite;
 use kube_autoscaler_models::time::{Span, Time};
@@ -60,16 +62,11 @@ fn too_many(
 /// The first field that too many controllers change.
 fn too_many_writers(most: u32, trace: &Trace) -> Option<Miss> {
     let most_writers = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut present: BTreeMap<(&str, &str, &str), &Value> = BTreeMap::new();
     let mut writers: BTreeMap<(&str, &str, &str, String), Vec<&str>> = BTreeMap::new();
-    for timed in writes(trace).filter(|it| it.write.changed && counts(it.write)) {
+    let writes = writes_with_previous(trace);
+    for (timed, before) in writes.filter(|(it, _)| it.write.changed && counts(it.write)) {
         let TimedWrite { at: time, write } = timed;
         let (resource, namespace, name) = (&*write.resource, &*write.namespace, &*write.name);
-        let key = (resource, namespace, name);
-        let before = match &write.object {
-            Some(object) => present.insert(key, object),
-            None => present.remove(&key),
-        };
         let Some(after) = write.object.as_ref().filter(|_| write.is_of_controller()) else {
             continue;
         };

@@ -36,13 +36,13 @@ pub(super) fn run(scenario: &Arc<Scenario>, engine: &mut dyn Engine) -> Outcome 
     let mut findings = Findings::new(trace_of(scenario, &name, &release.to_string()), &[]);
     match observe(scenario, engine, &mut findings) {
         Ok(()) => {
-            let writes = reported(&findings.trace);
             let rejected = rejection(scenario, &findings.trace);
             findings.notes.extend(unknown_kinds(scenario, &findings.trace));
             findings.notes.extend(errors(scenario, &findings.trace));
             conclude(&mut outcome, scenario, release, findings);
             if outcome.verdict == Verdict::Unmet {
-                outcome.writes = writes;
+                let writes = outcome.hpa().map(|run| reported(&run.trace));
+                outcome.writes = writes.unwrap_or_default();
             }
             if let Some(why) = rejected {
                 outcome.verdict = Verdict::Inconclusive { why, output: String::new() };
@@ -68,8 +68,12 @@ fn rejection(scenario: &Scenario, trace: &Trace) -> Option<String> {
 
 /// Notes on expectations on objects of kinds of which there was no object.
 fn unknown_kinds(scenario: &Scenario, trace: &Trace) -> Vec<Note> {
-    let store = ObjectStore::new(trace, scenario.namespace.clone());
     let objects = scenario.expect.iter().filter_map(|it| Some((it.line, it.object.as_ref()?)));
+    let mut objects = objects.peekable();
+    if objects.peek().is_none() {
+        return Vec::new();
+    }
+    let store = ObjectStore::new(trace, scenario.namespace.clone());
     let unknown = objects.filter(|(_, object)| !store.has_kind(object));
     let note = |(line, object): (usize, &ObjectRef)| {
         let ObjectRef { api_version, kind, .. } = object;
